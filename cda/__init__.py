@@ -1,0 +1,1 @@
+"""cda: dated, cited coverage determinations, and the systems that share their house."""

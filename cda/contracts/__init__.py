@@ -1,0 +1,1 @@
+"""Typed values and Protocols that several systems share; no behaviour beyond validation."""

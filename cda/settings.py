@@ -1,0 +1,73 @@
+"""Settings: the only reader of the environment and of `.env`. A real variable beats the file.
+
+`.env.example` mirrors this module; a test holds the two equal.
+"""
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Fault = Literal["hallucinate", "paraphrase", "stale", "unsupported", "lowconf"]
+
+
+def default_home() -> Path:
+    """Where state lives that is given no place: the user's data folder; as root /var/lib/cda."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        return Path("/var/lib/cda")
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "cda"
+
+
+def _named(variable: str) -> AliasChoices:
+    return AliasChoices(variable)
+
+
+class Settings(BaseSettings):
+    """Every variable the product reads, with its default. Unknown CDA_* names are not an error; wrong values are."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env",
+        env_file_encoding="utf-8",
+        extra="ignore",
+        frozen=True,
+        env_ignore_empty=True,
+        hide_input_in_errors=True,
+    )
+
+    home: Annotated[Path, Field(validation_alias=_named("CDA_HOME"), default_factory=default_home)]
+    store: Annotated[Path | None, Field(validation_alias=_named("CDA_STORE"))] = None
+    trace_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_TRACE_DIR"))] = None
+    vector_backend: Annotated[Literal["local"], Field(validation_alias=_named("CDA_VECTOR_BACKEND"))] = "local"
+    embedder: Annotated[
+        Literal["minilm-int8", "minilm-int8-dynamic", "tfidf"], Field(validation_alias=_named("CDA_EMBEDDER"))
+    ] = "minilm-int8"
+    reranker: Annotated[
+        Literal["rrf", "weighted", "date_aware", "adaptive"], Field(validation_alias=_named("CDA_RERANKER"))
+    ] = "adaptive"
+    lexical: Annotated[Literal["tantivy", "rank-bm25"], Field(validation_alias=_named("CDA_LEXICAL"))] = "tantivy"
+    reasoner: Annotated[Literal["criteria"], Field(validation_alias=_named("CDA_REASONER"))] = "criteria"
+    policy_tools: Annotated[Literal["inprocess", "mcp"], Field(validation_alias=_named("CDA_POLICY_TOOLS"))] = (
+        "inprocess"
+    )
+    fault: Annotated[Fault | None, Field(validation_alias=_named("CDA_FAULT"))] = None
+    run_timeout_s: Annotated[float, Field(gt=0, validation_alias=_named("CDA_RUN_TIMEOUT_S"))] = 900.0
+    max_iterations: Annotated[int, Field(ge=1, le=10, validation_alias=_named("CDA_MAX_ITERATIONS"))] = 3
+
+    @cached_property
+    def store_path(self) -> Path:
+        """The corpus store's file."""
+        return self.store or self.home / "corpus.sqlite"
+
+    @cached_property
+    def trace_path(self) -> Path:
+        """The folder of run traces."""
+        return self.trace_dir or self.home / "traces"
+
+    @cached_property
+    def index_path(self) -> Path:
+        """The folder of local indexes."""
+        return self.home / "index"

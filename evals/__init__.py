@@ -1,0 +1,1 @@
+"""Case sets, scorers and benchmarks: what makes a change to the product attributable."""
