@@ -8,8 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from cda.errors import UsageError
 
 Fault = Literal["hallucinate", "paraphrase", "stale", "unsupported", "lowconf"]
 
@@ -38,7 +40,7 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    home: Annotated[Path, Field(validation_alias=_named("CDA_HOME"), default_factory=default_home)]
+    home: Annotated[Path, Field(validation_alias=_named("CDA_HOME"))] = Field(default_factory=default_home)
     store: Annotated[Path | None, Field(validation_alias=_named("CDA_STORE"))] = None
     trace_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_TRACE_DIR"))] = None
     vector_backend: Annotated[Literal["local"], Field(validation_alias=_named("CDA_VECTOR_BACKEND"))] = "local"
@@ -71,3 +73,12 @@ class Settings(BaseSettings):
     def index_path(self) -> Path:
         """The folder of local indexes."""
         return self.home / "index"
+
+
+def load_settings() -> Settings:
+    """The settings of this process. Raises UsageError that names each wrong variable and its rule, never its value."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors(include_input=False))
+        raise UsageError(f"settings: {faults}") from None

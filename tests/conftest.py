@@ -1,7 +1,6 @@
 """Shared test set-up: the promise marker and its two-way check."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,9 +32,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads or writes this machine's own state, and none sees its keys."""
     for name in ("CDA_STORE", "CDA_TRACE_DIR", "CDA_FAULT", "CDA_EMBEDDER", "CDA_RERANKER", "CDA_VECTOR_BACKEND"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CDA_HOME", str(tmp_path / "cda-home"))
-    yield

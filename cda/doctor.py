@@ -1,0 +1,48 @@
+"""`cda doctor`: looks at everything the product needs on this machine and changes nothing."""
+
+import json
+from importlib.metadata import entry_points
+
+import click
+
+from cda.contracts.health import DoctorCheck, Finding
+from cda.errors import UsageError
+from cda.settings import Settings, load_settings
+
+MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """The findings of every installed check, in the order of the checks' names."""
+    findings: list[Finding] = []
+    for point in sorted(entry_points(group="cda.doctor_checks"), key=lambda found: found.name):
+        check: DoctorCheck = point.load()
+        findings += check(settings)
+    return findings
+
+
+def _settings_finding() -> tuple[Settings | None, Finding]:
+    try:
+        settings = load_settings()
+    except UsageError as error:
+        return None, Finding(name="settings", state="fail", detail=str(error), remedy="correct the variable")
+    return settings, Finding(name="settings", state="ok", detail=f"state lives in {settings.home}")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def doctor(ctx: click.Context, as_json: bool) -> None:
+    """Check store, index, embedder and settings; exit 1 when something is broken."""
+    settings, first = _settings_finding()
+    findings = [first, *(examine(settings) if settings else [])]
+    failed = any(finding.state == "fail" for finding in findings)
+    if as_json:
+        document = {"ok": not failed, "findings": [finding.model_dump() for finding in findings]}
+        click.echo(json.dumps(document, indent=2))
+    else:
+        for finding in findings:
+            click.echo(f"{MARKS[finding.state]}  {finding.name}: {finding.detail}")
+            if finding.remedy:
+                click.echo(f"      -> {finding.remedy}")
+    ctx.exit(1 if failed else 0)

@@ -1,0 +1,47 @@
+"""Settings read the environment once, and `.env.example` says the same as they do."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cda.errors import UsageError
+from cda.settings import Settings, load_settings
+
+ROOT = Path(__file__).parents[3]
+
+
+def variables() -> dict[str, object]:
+    found = {}
+    for name, field in Settings.model_fields.items():
+        alias = field.validation_alias
+        assert alias is not None, name
+        found[alias.choices[0]] = field.default  # type: ignore[union-attr]
+    return found
+
+
+@pytest.mark.promise("settings.example")
+def test_the_example_file_lists_every_variable_and_its_default() -> None:
+    text = (ROOT / ".env.example").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^#?(CDA_[A-Z_]+)=(.*)$", text, re.M))
+    assert set(listed) == set(variables())
+    for name, default in variables().items():
+        if isinstance(default, str | float | int):
+            assert listed[name] == str(default), name
+
+
+@pytest.mark.promise("settings.refused")
+def test_a_wrong_value_is_refused_by_name_and_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDA_FAULT", "canary-4711")
+    with pytest.raises(UsageError, match="CDA_FAULT") as caught:
+        load_settings()
+    assert "canary-4711" not in str(caught.value)
+
+
+@pytest.mark.promise("settings.precedence")
+def test_a_real_variable_beats_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("CDA_RERANKER=rrf\nCDA_EMBEDDER=tfidf\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CDA_RERANKER", "weighted")
+    settings = load_settings()
+    assert (settings.reranker, settings.embedder) == ("weighted", "tfidf")
