@@ -1,0 +1,139 @@
+"""`cda ask`: one coverage question, or a file of them."""
+
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cda.contracts.dates import parse_day
+from cda.errors import UsageError
+from cda.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from cda.systems.coverage.system import CoverageSystem
+
+    from cda.contracts.decision import RunResult
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read ({type(error).__name__})") from None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        where = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "nesting"
+        raise UsageError(f"{path}: not a JSON document ({where})") from None
+
+
+def _read_object(path: Path, what: str) -> dict[str, Any]:
+    value = _read_json(path)
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: {what} is a JSON object")
+    return value
+
+
+def _request(request: Path | None, facts: Path | None, options: dict[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    if request and given:
+        raise UsageError(f"--request holds the whole request; leave out --{next(iter(given)).split('_')[0]}")
+    raw = _read_object(request, "a request") if request else given
+    if raw.get("narrative") == "-" and not request:
+        raw["narrative"] = click.get_text_stream("stdin", encoding="utf-8").read()
+    if facts:
+        raw["facts"] = {**(raw.get("facts") or {}), **_read_object(facts, "a file of facts")}
+    return raw
+
+
+def _parse_versus(_ctx: click.Context, _param: click.Parameter, value: str | None) -> date | None:
+    try:
+        return parse_day(value) if value is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _batch(system: "CoverageSystem", path: Path, concurrency: int) -> "Iterator[RunResult]":
+    try:
+        source = path.open("rb")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({type(error).__name__})") from None
+
+    def answer(numbered: tuple[int, bytes]) -> "RunResult":
+        number, raw = numbered
+        return system.ask_line(raw, number)
+
+    # Submitting a bounded window keeps order and memory whatever the file's size.
+    with source, ThreadPoolExecutor(concurrency) as pool:
+        lines = ((number, raw) for number, raw in enumerate(source, 1) if raw.strip())
+        window = []
+        for numbered in lines:
+            window.append(pool.submit(answer, numbered))
+            if len(window) > 4 * concurrency:
+                yield window.pop(0).result()
+        for future in window:
+            yield future.result()
+
+
+def _open(settings: Settings) -> "CoverageSystem":
+    from cda.systems.coverage.system import CoverageSystem
+
+    return CoverageSystem.open(settings)
+
+
+@click.command()
+@click.option("--payer", "payer_id", help="Payer id, e.g. MHP.")
+@click.option("--plan", "plan_id", help="Plan id, e.g. MHP-HMO-BASE.")
+@click.option("--code", "procedure_codes", multiple=True, help="Procedure code; repeat for several.")
+@click.option("--dx", "diagnosis_codes", multiple=True, help="ICD-10-CM code; repeat for several.")
+@click.option("--as-of", "as_of_date", help="Date of service, YYYY-MM-DD.")
+@click.option("--narrative", help="Chart language; - reads standard input.")
+@click.option("--question", help="The question in words.")
+@click.option("--request", type=click.Path(path_type=Path), help="The whole request as a JSON file.")
+@click.option("--facts", type=click.Path(path_type=Path), help="Structured facts as a JSON file {name: value}.")
+@click.option("--versus", callback=_parse_versus, help="Explain what differs on this other date, YYYY-MM-DD.")
+@click.option("--batch", type=click.Path(path_type=Path), help="One request a line (JSONL); one result a line.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Workers of --batch.")
+@click.option("--reasoner", type=click.Choice(["criteria"]), help="Default: CDA_REASONER, else criteria.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def ask(
+    request: Path | None,
+    facts: Path | None,
+    versus: date | None,
+    batch: Path | None,
+    concurrency: int,
+    reasoner: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Answer a coverage question, with the clauses that say so, or refuse and name what is missing.
+
+    Exits 0 whenever it prints a result: a bad date or an unknown payer is a HALT in the result.
+    """
+    settings = load_settings()
+    if reasoner:
+        settings = settings.model_copy(update={"reasoner": reasoner})
+    if batch:
+        if request or facts or versus or any(value not in (None, ()) for value in options.values()):
+            raise UsageError("--batch holds whole requests; give no other part of one")
+        for result in _batch(_open(settings), batch, concurrency):
+            click.echo(result.model_dump_json(by_alias=True))
+        return
+    raw = _request(request, facts, options)
+    if not raw:
+        raise UsageError("nothing asked; give --payer, --plan, --code, --as-of and --narrative, or --request FILE")
+    system = _open(settings)
+    answer = system.ask(raw, versus=versus)
+    if as_json:
+        click.echo(answer.model_dump_json(by_alias=True, indent=2))
+        return
+    from rich.console import Console
+
+    from cda.systems.coverage.render import show
+
+    show(answer, Console(file=sys.stdout, soft_wrap=False), system.tools.get_clause_by_id)

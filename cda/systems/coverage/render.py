@@ -1,0 +1,111 @@
+"""A determination for people: the answer, the criterion table with the chart line beside the clause, the windows."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cda.contracts.decision import Claim, GateState, RunResult
+from cda.contracts.policy_tools import ClauseView
+from cda.errors import PolicyToolError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+GATE_STYLES = {
+    GateState.DETERMINE: "bold green",
+    GateState.REVIEW: "bold yellow",
+    GateState.REFUSE: "bold cyan",
+    GateState.HALT: "bold red",
+}
+STATUS = {
+    "met": ("met", "green"),
+    "not_met": ("not met", "red"),
+    "unknown": ("unknown", "yellow"),
+    "presumed": ("presumed", "blue"),
+}
+
+
+def window(clause: ClauseView) -> str:
+    """The clause's effective window in words."""
+    if clause.date_state != "DATED" or clause.effective_start is None:
+        return clause.date_state.lower()
+    return f"{clause.effective_start} to {clause.effective_end or 'open'}"
+
+
+def _chart(claim: Claim) -> str:
+    lines = []
+    for found in claim.evidence:
+        said = f"“{found.quote}”" if found.quote else "(structured)" if claim.status != "presumed" else "(presumed)"
+        lines.append(f"{found.fact} = {found.value}\n  {said}")
+    return "\n".join(lines) or "(nothing stated)"
+
+
+def _claims_table(result: RunResult, fetch: Callable[[str], ClauseView]) -> "RenderableType":
+    from rich.table import Table
+    from rich.text import Text
+
+    assert result.determination is not None
+    table = Table(expand=True, show_lines=True, title="Criteria", title_justify="left")
+    for name, ratio in (("Status", 2), ("Chart", 5), ("Clause", 8), ("In effect", 3)):
+        table.add_column(name, ratio=ratio, overflow="fold")
+    for claim in result.determination.claims:
+        word, style = STATUS[claim.status]
+        try:
+            dates = window(fetch(claim.citation.clause_id))
+        except PolicyToolError:
+            dates = "not in the corpus"
+        clause = Text.assemble((claim.citation.clause_id, "bold"), "\n", f"“{claim.citation.quote}”")
+        table.add_row(Text(word, style=style), _chart(claim), clause, dates)
+    return table
+
+
+def _say(console: "Console", style: str, head: str, rest: str = "") -> None:
+    """One line: a styled head and plain words, in which nothing is taken for markup."""
+    from rich.text import Text
+
+    console.print(Text.assemble((head, style), " " if rest else "", rest))
+
+
+def _determination(result: RunResult, console: "Console", fetch: Callable[[str], ClauseView]) -> None:
+    determination = result.determination
+    if determination is None:
+        return
+    _say(console, "", determination.summary)
+    if determination.claims:
+        console.print(_claims_table(result, fetch))
+    for missing in determination.missing_facts:
+        why = f": {missing.why}" if missing.why else ""
+        _say(console, "yellow", "missing", f"{missing.label} ({missing.fact}), needed by {missing.clause_id}{why}")
+    for conflict in determination.noted_conflicts:
+        _say(console, "yellow", "conflict", conflict.text)
+    for flip in determination.would_change:
+        facts = ", ".join(f"{name} = {value}" for name, value in flip.facts.items())
+        _say(console, "dim", f"would be {flip.outcome} if {facts}")
+
+
+def _lines(result: RunResult, console: "Console") -> None:
+    for line in result.lines:
+        if len(result.lines) > 1:
+            _say(console, "bold", line.procedure_code, f"{line.gate} {line.outcome}")
+        authorization = line.prior_authorization
+        if authorization.required != "unknown":
+            said = f"{authorization.required} ({authorization.clause_id})"
+            _say(console, "bold", f"prior authorization for {line.procedure_code}", said)
+
+
+def show(result: RunResult, console: "Console", fetch: Callable[[str], ClauseView]) -> None:
+    """Print one run. `fetch` reads a clause for its window; what it prints is no part of the contract."""
+    from rich.panel import Panel
+    from rich.text import Text
+
+    style = GATE_STYLES[result.gate.state]
+    outcome = result.determination.outcome if result.determination else "no determination"
+    console.print(Panel(Text(f"{result.gate.state}  {outcome}", style=style), expand=False))
+    _determination(result, console, fetch)
+    _lines(result, console)
+    for reason in result.gate.reasons:
+        _say(console, "bold", result.gate.state.value.lower(), reason)
+    if result.versus:
+        _say(console, "bold", f"on {result.versus.as_of_date}", f"{result.versus.gate} {result.versus.outcome}")
+        for difference in result.versus.differences:
+            _say(console, "", f"  {difference.kind}", difference.text)
+    _say(console, "dim", f"run {result.run_id}, corpus {result.provenance.corpus_digest[:12]}")
