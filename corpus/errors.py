@@ -11,6 +11,10 @@ class StoreMissing(CorpusError):
     """The store file is absent, is not a store, or was written by another schema version."""
 
 
+class StoreDamaged(CorpusError):
+    """A clause's text does not have the hash it is stored under; the store must be built again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One fault of an authored corpus: where it stands and what to change."""

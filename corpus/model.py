@@ -65,7 +65,8 @@ class Clause:
 
     codes: the procedure codes this clause itself governs. codes_linkage "ours" marks codes that the source document
     does not assign (a national determination names none). window_provenance says where the dates come from: "posted",
-    "next_version" or "retirement". effective_end None = open-ended; retirement and implementation dates are kept apart
+    "next_version", "retirement", or "attested" (the start is the earliest day a dated source vouches for; the rule may
+    be older). effective_end None = open-ended; retirement and implementation dates are kept apart
     and never widen or narrow the window by themselves.
     """
 
@@ -102,3 +103,45 @@ class Clause:
         if self.date_state is not DateState.DATED or self.effective_start is None:
             return False
         return self.effective_start <= as_of and (self.effective_end is None or as_of <= self.effective_end)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """One version of a policy, or a rider (version "v1", `plan_id` set), with its clauses in their authored order.
+
+    codes: every code the document names; a code that no clause repeats is named and governed by nothing.
+    """
+
+    policy_id: str
+    policy_title: str
+    doc_type: DocType
+    source: str  # policy | rider
+    payer_id: str
+    plan_id: str | None
+    version: str
+    effective_start: date | None
+    effective_end: date | None
+    date_state: DateState = DateState.DATED
+    window_provenance: str = "posted"
+    implementation_date: date | None = None
+    retirement_date: date | None = None
+    jurisdiction: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    codes_linkage: str = "policy"  # policy | ours
+    overrides_policy_ids: tuple[str, ...] = ()
+    source_ref: str | None = None
+    clause_ids: tuple[str, ...] = ()
+
+    def in_effect(self, as_of: date) -> bool:
+        """True when the version is DATED and `as_of` lies in its window, both ends included."""
+        if self.date_state is not DateState.DATED or self.effective_start is None:
+            return False
+        return self.effective_start <= as_of and (self.effective_end is None or as_of <= self.effective_end)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeUse:
+    """A version that names a code, and those of its clauses that govern it (none: the document only mentions it)."""
+
+    version: VersionRecord
+    clause_ids: tuple[str, ...]

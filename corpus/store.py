@@ -1,0 +1,228 @@
+"""The clause store: one read-only SQLite file, addressed by content.
+
+Every clause text lies under the sha256 of its UTF-8 bytes and is hashed again whenever it is read, so that a changed
+or mixed-up text is an error and never an answer. A store is replaced as a whole, by rename: an open store goes on
+reading the file it was opened on. Reads are safe from any thread.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from datetime import date
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+from corpus.contents import Contents
+from corpus.errors import StoreDamaged, StoreMissing
+from corpus.icd10cm import split
+from corpus.model import Clause, Code, CodeUse, DateState, DocType, Payer, PlanRecord, VersionRecord
+
+APPLICATION_ID = 0x63646163  # "cdac" in the file's header
+SCHEMA_VERSION = 1
+_BATCH = 1000
+
+_CLAUSE = """
+    SELECT c.clause_id, c.section, t.text, c.policy_id, v.policy_title, v.doc_type, v.source, v.payer_id, v.plan_id,
+           c.version, v.effective_start, v.effective_end, v.date_state, v.window_provenance, v.implementation_date,
+           v.retirement_date, v.jurisdiction, c.codes, v.codes_linkage, v.overrides_policy_ids, c.source_ref,
+           c.criterion, c.text_sha256
+    FROM clauses c JOIN versions v ON v.policy_id = c.policy_id AND v.version = c.version
+    JOIN texts t ON t.sha256 = c.text_sha256
+"""
+_VERSION = """
+    SELECT v.policy_id, v.policy_title, v.doc_type, v.source, v.payer_id, v.plan_id, v.version, v.effective_start,
+           v.effective_end, v.date_state, v.window_provenance, v.implementation_date, v.retirement_date,
+           v.jurisdiction, v.codes, v.codes_linkage, v.overrides_policy_ids, v.source_ref, v.clause_ids
+    FROM versions v
+"""
+# Oldest first; a version without a start stands last, since nothing says when it came.
+_OLDEST_FIRST = "ORDER BY v.policy_id, v.effective_start IS NULL, v.effective_start, v.version"
+
+
+class CorpusStore:
+    """Read access to one store file; every method reads the file now."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._lock = connection, Lock()
+        self.path = path
+
+    @classmethod
+    def open(cls, path: str | Path) -> "CorpusStore":
+        """Open the store at `path` for reading. Raises StoreMissing when it is absent, no store, or of another schema
+        version."""
+        path = Path(path)
+        hint = "build it with: cda corpus build"
+        if not path.is_file():
+            raise StoreMissing(f"no corpus store at {path}: {hint}")
+        connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
+        )
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (schema,) = connection.execute("PRAGMA user_version").fetchone()
+        except sqlite3.DatabaseError:
+            application, schema = 0, 0
+        if (application, schema) != (APPLICATION_ID, SCHEMA_VERSION):
+            connection.close()
+            found = (
+                f"has schema version {schema}, not {SCHEMA_VERSION}" if application == APPLICATION_ID else "is no store"
+            )
+            raise StoreMissing(f"{path} {found}: {hint}")
+        return cls(connection, path)
+
+    def close(self) -> None:
+        """Release the file; the store cannot be read afterwards."""
+        self._connection.close()
+
+    def __enter__(self) -> "CorpusStore":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"CorpusStore({self.path})"
+
+    @cached_property
+    def meta(self) -> Mapping[str, Any]:
+        """What the builder noted: digest, icd10cm_sha256, counts, corpora."""
+        return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM meta ORDER BY key")}
+
+    @property
+    def digest(self) -> str:
+        """Hex sha256 that stands for the whole content (see `corpus.contents.digest`)."""
+        return str(self.meta["digest"])
+
+    def clause(self, clause_id: str) -> Clause | None:
+        """The clause, whole, or None. Raises StoreDamaged when its text does not have its hash."""
+        rows = self._rows(f"{_CLAUSE} WHERE c.clause_id = ?", clause_id)
+        return _clause(rows[0]) if rows else None
+
+    def clauses(self) -> Iterator[Clause]:
+        """Every clause, sorted by id. Raises StoreDamaged as `clause` does."""
+        last = ""
+        while rows := self._rows(f"{_CLAUSE} WHERE c.clause_id > ? ORDER BY c.clause_id LIMIT {_BATCH}", last):
+            yield from map(_clause, rows)
+            last = rows[-1][0]
+
+    def versions(self, policy_id: str | None = None) -> tuple[VersionRecord, ...]:
+        """The versions of a policy or rider, oldest first, or of all of them; empty when there is no such id."""
+        if policy_id is None:
+            return tuple(map(_version, self._rows(f"{_VERSION} {_OLDEST_FIRST}")))
+        return tuple(map(_version, self._rows(f"{_VERSION} WHERE v.policy_id = ? {_OLDEST_FIRST}", policy_id)))
+
+    def payers(self) -> frozenset[str]:
+        """All payer ids."""
+        return frozenset(row[0] for row in self._rows("SELECT payer_id FROM payers"))
+
+    def payer_records(self) -> tuple[Payer, ...]:
+        """All payers, by id."""
+        return tuple(Payer(*row) for row in self._rows("SELECT payer_id, name FROM payers ORDER BY payer_id"))
+
+    def plan(self, plan_id: str) -> PlanRecord | None:
+        """The plan, or None."""
+        rows = self._rows("SELECT * FROM plans WHERE plan_id = ?", plan_id)
+        return _plan(rows[0]) if rows else None
+
+    def plans(self) -> tuple[PlanRecord, ...]:
+        """All plans, by id."""
+        return tuple(map(_plan, self._rows("SELECT * FROM plans ORDER BY plan_id")))
+
+    def riders(self, plan_id: str) -> tuple[VersionRecord, ...]:
+        """The riders of a plan, by id, whatever their dates."""
+        return tuple(map(_version, self._rows(f"{_VERSION} WHERE v.plan_id = ? {_OLDEST_FIRST}", plan_id)))
+
+    def code(self, code: str) -> Code | None:
+        """The code when it is on the corpus's list (exact form), or None."""
+        rows = self._rows("SELECT code, system FROM codes WHERE code = ?", code)
+        return Code(*rows[0]) if rows else None
+
+    def codes(self) -> tuple[Code, ...]:
+        """All listed codes, sorted."""
+        return tuple(Code(*row) for row in self._rows("SELECT code, system FROM codes ORDER BY code"))
+
+    def code_in_policies(self, code: str) -> tuple[CodeUse, ...]:
+        """Every version, of any payer and date, that names `code`, with those of its clauses that govern it."""
+        named = self._rows(
+            f"{_VERSION} JOIN version_codes n ON n.policy_id = v.policy_id AND n.version = v.version "
+            f"WHERE n.code = ? {_OLDEST_FIRST}",
+            code,
+        )
+        governing = {row[0] for row in self._rows("SELECT clause_id FROM clause_codes WHERE code = ?", code)}
+        versions = map(_version, named)
+        return tuple(CodeUse(v, tuple(id_ for id_ in v.clause_ids if id_ in governing)) for v in versions)
+
+    def icd10_valid(self, code: str) -> bool:
+        """True when the ICD-10-CM list holds the code, dotted or not, category or full code, upper case."""
+        parts = split(code)
+        if parts is None:
+            return False
+        rows = self._rows("SELECT suffixes FROM icd10cm WHERE category = ?", parts[0])
+        return bool(rows) and (not parts[1] or f" {parts[1]} " in rows[0][0])
+
+    def fact_definitions(self) -> Mapping[str, Mapping[str, Any]]:
+        """The fact definitions as authored, by name."""
+        return {name: json.loads(data) for name, data in self._rows("SELECT name, definition FROM facts ORDER BY name")}
+
+    def contents(self) -> Contents:
+        """The whole store in memory."""
+        return Contents(
+            payers=self.payer_records(),
+            plans=self.plans(),
+            codes=self.codes(),
+            versions=self.versions(),
+            clauses=tuple(self.clauses()),
+            facts=self.fact_definitions(),
+            corpora=self.meta["corpora"],
+        )
+
+    def _rows(self, sql: str, *values: str) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(sql, values).fetchall()
+
+
+def _clause(row: Any) -> Clause:
+    *fields, criterion, expected = row
+    text = fields[2]
+    if sha256(text.encode("utf-8")).digest() != expected:
+        raise StoreDamaged(
+            f"the text of clause {fields[0]} does not have the hash it is stored under; build the store again"
+        )
+    fields[5] = DocType(fields[5])
+    fields[12] = DateState(fields[12])
+    for index in (10, 11, 14, 15):
+        fields[index] = _day(fields[index])
+    for index in (16, 17, 19):
+        fields[index] = _items(fields[index])
+    fields.append(None if criterion is None else json.loads(criterion))
+    return Clause(*fields)
+
+
+def _version(row: Any) -> VersionRecord:
+    fields = list(row)
+    fields[2] = DocType(fields[2])
+    fields[9] = DateState(fields[9])
+    for index in (7, 8, 11, 12):
+        fields[index] = _day(fields[index])
+    for index in (13, 14, 16, 18):
+        fields[index] = _items(fields[index])
+    return VersionRecord(*fields)
+
+
+def _plan(row: Any) -> PlanRecord:
+    plan_id, payer_id, line_of_business, reviewed = row
+    return PlanRecord(plan_id, payer_id, line_of_business, bool(reviewed))
+
+
+def _day(text: str | None) -> date | None:
+    return None if text is None else date.fromisoformat(text)
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n")) if text else ()
