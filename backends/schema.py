@@ -20,6 +20,7 @@ Meta = Mapping[str, Value]
 PLAN_ANY = "*any-plan*"
 CODES_NONE = "*no-code*"
 JURISDICTION_ANY = "*any-jurisdiction*"
+UNNAMED = "*unnamed*"
 OPEN_END = 99991231
 NEVER_STARTED = 99991231
 NEVER_LASTED = 0
