@@ -1,0 +1,71 @@
+"""Codes and ids in a text, in every form under which somebody may look for them.
+
+A code is one token here, never its fragments: 95249-59 is found by 95249, by its modifier and by itself; E10.65 also
+as E1065; a range by each of its members.
+"""
+
+import re
+from collections.abc import Iterable
+
+MAX_RANGE = 500
+
+_CPT = r"\d{4}[0-9TUF]"
+_HCPCS = r"[A-V]\d{4}"
+_ICD10 = r"[A-TV-Z]\d[0-9AB](?:\.[0-9A-Z]{1,4})?"
+_IDENT = r"[A-Z]{2,}(?:-[A-Z0-9]+)+(?:\.[A-Za-z0-9]+)*"
+_PROCEDURE = rf"(?:{_CPT}|{_HCPCS})"
+_FOUND = re.compile(
+    rf"(?<![\w.-])(?:(?P<low>{_PROCEDURE})\s*(?:-|–|to|through)\s*(?P<high>{_PROCEDURE})"
+    rf"|(?P<code>{_PROCEDURE})-(?P<modifier>[A-Z0-9]{{2}})"
+    rf"|(?P<plain>{_IDENT}|{_PROCEDURE}|{_ICD10})"
+    rf"|[Mm]odifier\s+(?P<named>[A-Z0-9]{{2}}))(?![\w-]|\.\w)"
+)
+_DIGITS = re.compile(r"\d+")
+
+
+def forms(code: str) -> list[str]:
+    """The forms under which one code is indexed: full and undotted, upper case; a version's or clause's id also as
+    each id it begins with (policy, version, clause)."""
+    code = code.strip().upper()
+    if "-" in code and "." in code:
+        parts = code.split(".")
+        return [".".join(parts[: i + 1]) for i in range(len(parts))]
+    undotted = code.replace(".", "")
+    return [code] if undotted == code else [code, undotted]
+
+
+def codes_in(text: str) -> list[str]:
+    """Every form of every code and id that the text names, each once, sorted."""
+    found: set[str] = set()
+    for match in _FOUND.finditer(text):
+        group = match.groupdict()
+        if group["low"]:
+            found.update(_members(group["low"], group["high"]))
+        elif group["code"]:
+            found.update((group["code"], f"{group['code']}-{group['modifier']}", modifier(group["modifier"])))
+        elif group["named"]:
+            found.add(modifier(group["named"]))
+        else:
+            found.update(forms(group["plain"]))
+    return sorted(found)
+
+
+def modifier(code: str) -> str:
+    """The token of a procedure code's modifier, kept apart from codes."""
+    return f"MOD:{code}"
+
+
+def all_forms(codes: Iterable[str]) -> list[str]:
+    """Every form of the given codes, ranges and modifiers included, each once, sorted."""
+    return sorted({form for code in codes for form in (*forms(code), *codes_in(code.strip().upper()))})
+
+
+def _members(low: str, high: str) -> list[str]:
+    """Every code of a range of equal shape; only its ends when it is no rising range or longer than MAX_RANGE."""
+    first, last = _DIGITS.search(low), _DIGITS.search(high)
+    if first is None or last is None or _DIGITS.sub("#", low) != _DIGITS.sub("#", high):
+        return [low, high]
+    start, stop, width = int(first[0]), int(last[0]), len(first[0])
+    if not start <= stop <= start + MAX_RANGE:
+        return [low, high]
+    return [_DIGITS.sub(f"{number:0{width}d}", low) for number in range(start, stop + 1)]

@@ -1,0 +1,202 @@
+"""The index of one corpus under one embedder: built beside its place, put there whole, refused when it does not match.
+
+manifest.json   what it was built from; its sha256 is the provenance of every answer
+vectors/        the local backend's target
+lexical/        postings
+titles.npy      one vector a policy title, `titles.json` names them
+tfidf.npz       the fit, when the embedder was fitted
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from backends.base import IndexSpec, Record
+from backends.errors import IndexAbsent, IndexMismatch
+from backends.local import LocalBackend
+from backends.schema import POLICY
+from cda.contracts.embedding import Embedder, Vectors
+from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, meta_of, own_codes, said_codes
+from cda.retrieval.embedders import FIT_FILE, EmbedderName, for_building, for_searching, stable_identity
+from cda.retrieval.embedding_cache import EmbeddingCache, Progress, embed_all
+from cda.retrieval.lexical import Entry, LexicalIndex
+from cda.retrieval.tfidf import TfidfEmbedder
+from cda.retrieval.words import ANALYZER
+from corpus.model import Clause
+
+FORMAT = 1
+TARGET = "vectors"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an index was built from."""
+
+    corpus_digest: str
+    embedder: str
+    dim: int
+    schema_digest: str
+    analyzer: str
+    count: int
+    root: str
+    format: int = FORMAT
+
+    @property
+    def digest(self) -> str:
+        """Hex sha256 of the canonical JSON."""
+        return sha256(json.dumps(asdict(self), sort_keys=True).encode("utf-8")).hexdigest()
+
+    @property
+    def spec(self) -> IndexSpec:
+        """What the vectors are opened against."""
+        return IndexSpec(POLICY, self.embedder, self.dim, self.corpus_digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A finished build. `embedded` counts the texts that no cache knew."""
+
+    folder: Path
+    manifest: Manifest
+    embedded: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIndex:
+    """An index that matches its corpus and embedder, ready to search."""
+
+    manifest: Manifest
+    backend: LocalBackend
+    lexical: LexicalIndex
+    titles: dict[str, int]
+    title_vectors: Vectors
+
+
+def place(root: Path, store: ClauseStore, name: EmbedderName) -> Path:
+    """Where the index of this corpus under this embedder lives: any change of either is another place."""
+    parts = [store.digest, stable_identity(name), POLICY.digest, ANALYZER, str(FORMAT)]
+    return root / f"{name}-{sha256(json.dumps(parts).encode('utf-8')).hexdigest()[:16]}"
+
+
+def ensure_index(
+    store: ClauseStore,
+    name: EmbedderName,
+    root: Path,
+    *,
+    cache: EmbeddingCache | None = None,
+    progress: Progress | None = None,
+) -> tuple[Path, Embedder]:
+    """The folder of this corpus's index, built first when there is none, and the embedder that queries it."""
+    folder = place(root, store, name)
+    if not (folder / "manifest.json").exists():
+        clauses = tuple(store.clauses())
+        embedder = for_building(name, lambda: [indexed_text(clause) for clause in clauses])
+        build_index(store, embedder, folder, cache=cache, progress=progress)
+        return folder, embedder
+    return folder, for_searching(name, folder)
+
+
+def build_index(
+    store: ClauseStore,
+    embedder: Embedder,
+    folder: Path,
+    *,
+    cache: EmbeddingCache | None = None,
+    progress: Progress | None = None,
+) -> Built:
+    """Build the whole index into `folder`, or nothing. An index that is already there is replaced."""
+    clauses = tuple(store.clauses())
+    titles = sorted({clause.policy_title for clause in clauses})
+    texts = [*map(indexed_text, clauses), *titles]
+    vectors, embedded = embed_all(embedder, texts, cache=cache, progress=progress)
+    hashes = [content_hash(clause) for clause in clauses]
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        spec = IndexSpec(POLICY, embedder.identity, embedder.dim, store.digest)
+        info = LocalBackend(draft).create(TARGET, spec, _records(clauses, vectors, hashes))
+        LexicalIndex.build(draft / "lexical", POLICY, _entries(clauses, hashes))
+        np.save(draft / "titles.npy", vectors[len(clauses) :], allow_pickle=False)
+        (draft / "titles.json").write_text(json.dumps(titles, ensure_ascii=False), encoding="utf-8")
+        if isinstance(embedder, TfidfEmbedder):
+            embedder.save(draft / FIT_FILE)
+        manifest = Manifest(
+            store.digest, embedder.identity, embedder.dim, POLICY.digest, ANALYZER, info.count, info.root
+        )
+        (draft / "manifest.json").write_text(json.dumps(asdict(manifest), sort_keys=True), encoding="utf-8")
+        _put(draft, folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return Built(folder, manifest, embedded)
+
+
+def open_index(folder: Path, store: ClauseStore, embedder: Embedder) -> OpenIndex:
+    """Open an index for this corpus and this embedder. IndexAbsent, or IndexMismatch that names what differs."""
+    manifest = read_manifest(folder)
+    for what, held, wanted in (
+        ("format", manifest.format, FORMAT),
+        ("corpus", manifest.corpus_digest, store.digest),
+        ("embedder", manifest.embedder, embedder.identity),
+        ("dimension", manifest.dim, embedder.dim),
+        ("schema", manifest.schema_digest, POLICY.digest),
+        ("analyzer", manifest.analyzer, ANALYZER),
+    ):
+        if held != wanted:
+            raise IndexMismatch(
+                f"the index {folder} was built with {what} {held!r}, this run has {wanted!r}; build the index again"
+            )
+    backend = LocalBackend(folder)
+    info = backend.describe(TARGET)
+    if info is None or (info.count, info.root) != (manifest.count, manifest.root):
+        raise IndexMismatch(f"the vectors under {folder} are not those of its manifest; build the index again")
+    titles = json.loads((folder / "titles.json").read_text(encoding="utf-8"))
+    return OpenIndex(
+        manifest,
+        backend,
+        LexicalIndex.open(folder / "lexical", POLICY),
+        {title: i for i, title in enumerate(titles)},
+        np.load(folder / "titles.npy", allow_pickle=False),
+    )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of the index in this folder. IndexAbsent when there is none, IndexMismatch when it is damaged."""
+    file = folder / "manifest.json"
+    if not file.exists():
+        raise IndexAbsent(f"there is no index under {folder}; run `cda corpus index --backend local`")
+    try:
+        return Manifest(**json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise IndexMismatch(f"the manifest under {folder} is damaged; build the index again") from None
+
+
+def _records(clauses: Sequence[Clause], vectors: Vectors, hashes: Sequence[str]) -> Iterator[Record]:
+    for clause, vector, digest in zip(clauses, vectors, hashes, strict=False):
+        yield Record(clause.clause_id, vector, meta_of(clause), digest)
+
+
+def _entries(clauses: Sequence[Clause], hashes: Sequence[str]) -> Iterator[Entry]:
+    for clause, digest in zip(clauses, hashes, strict=True):
+        yield Entry(
+            clause.clause_id, indexed_text(clause), own_codes(clause), said_codes(clause), meta_of(clause), digest
+        )
+
+
+def _put(draft: Path, folder: Path) -> None:
+    """Rename the finished draft into its place. Whoever comes second with the same index keeps the first one's."""
+    old = draft.with_name(f"{draft.name}.old")
+    if folder.exists():
+        folder.rename(old)
+    try:
+        draft.rename(folder)
+    except OSError:
+        if not (folder / "manifest.json").exists():
+            raise
+    shutil.rmtree(old, ignore_errors=True)
