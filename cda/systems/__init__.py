@@ -1,0 +1,1 @@
+"""One folder a product; none imports another."""

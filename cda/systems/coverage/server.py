@@ -1,0 +1,143 @@
+"""The `policy` MCP server: the five policy tools, read-only, over whatever implements `PolicyTools`."""
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any, Literal
+
+from cda.contracts.policy_tools import ClauseView, CodeView, PolicyTools
+from cda.retrieval.index import ensure_index
+from cda.retrieval.search import PolicySearch
+from cda.serving.quiet_log import log_quietly
+from cda.serving.tool_server import ServedTool, ToolServer
+from cda.serving.transport import host_rules, reserve_stdout, serve_http, serve_stdio
+from cda.settings import Settings
+from cda.systems.coverage.loading_search import LoadingSearch
+from cda.systems.coverage.tool_arguments import (
+    GetClauseByIdArguments,
+    GetPlanRidersArguments,
+    ListPolicyVersionsArguments,
+    LookupCodeArguments,
+    PlanRiders,
+    PolicyVersions,
+    SearchAnswers,
+    SearchPoliciesArguments,
+)
+from cda.systems.coverage.tools import InProcessPolicyTools
+from corpus.store import CorpusStore
+
+INSTRUCTIONS = (
+    "Dated coverage policy clauses, verbatim from one corpus. A clause holds only inside its window: pass as_of_date, "
+    "and re-read a clause with get_clause_by_id before quoting it. Rider clauses hold for their own plan only. "
+    "Clauses whose date_state is UNDATED or AMBIGUOUS are in effect on no date."
+)
+
+
+def policy_server(tools: PolicyTools, *, on_start: Callable[[], None] = lambda: None) -> ToolServer:
+    """The server over `tools`; `on_start` runs when serving begins and returns at once (it may start a thread)."""
+    return ToolServer(
+        "policy",
+        title="Coverage policy corpus",
+        version=version("coverage-determination-agent"),
+        instructions=INSTRUCTIONS,
+        tools=_served(tools),
+        on_start=on_start,
+    )
+
+
+def run_policy_server(
+    settings: Settings, *, transport: Literal["stdio", "http"], host: str, port: int, allow_hosts: Sequence[str]
+) -> None:
+    """Serve the settings' corpus until the client goes or a signal comes; the index is opened, or built when there is
+    none, while the server already answers.
+
+    Raises StoreMissing without a store, UsageError for a host that needs `allow_hosts`, UnavailableError for an
+    address that cannot be bound.
+    """
+    if transport == "http":
+        host_rules(host, allow_hosts)  # refuse before anything is opened
+    wire = reserve_stdout() if transport == "stdio" else None
+    log_quietly()
+    with CorpusStore.open(settings.store_path) as store:
+        search = LoadingSearch(lambda: _open_search(settings, store))
+        server = policy_server(InProcessPolicyTools(store, search), on_start=search.start)
+        if wire is None:
+            serve_http(server, host=host, port=port, allow_hosts=allow_hosts)
+        else:
+            serve_stdio(server, wire)
+
+
+def _open_search(settings: Settings, store: CorpusStore) -> PolicySearch:
+    folder, embedder = ensure_index(store, settings.embedder, settings.index_path)
+    return PolicySearch(store, embedder, folder, rule=settings.reranker, lexical=settings.lexical)
+
+
+def _served(tools: PolicyTools) -> tuple[ServedTool[Any], ...]:
+    def search_policies(asked: SearchPoliciesArguments) -> SearchAnswers:
+        answers = tools.search_policies(
+            asked.texts,
+            payer_id=asked.payer_id,
+            plan_id=asked.plan_id,
+            as_of=asked.as_of_date,
+            codes=asked.codes,
+            k=asked.k,
+            include_superseded=asked.include_superseded,
+        )
+        return SearchAnswers(answers=answers)
+
+    def get_clause_by_id(asked: GetClauseByIdArguments) -> ClauseView:
+        return tools.get_clause_by_id(asked.clause_id)
+
+    def list_policy_versions(asked: ListPolicyVersionsArguments) -> PolicyVersions:
+        return PolicyVersions(versions=tools.list_policy_versions(asked.policy_id))
+
+    def lookup_code(asked: LookupCodeArguments) -> CodeView:
+        return tools.lookup_code(asked.code, payer_id=asked.payer_id, as_of=asked.as_of_date)
+
+    def get_plan_riders(asked: GetPlanRidersArguments) -> PlanRiders:
+        return PlanRiders(riders=tools.get_plan_riders(asked.plan_id, as_of=asked.as_of_date))
+
+    return (
+        ServedTool(
+            "search_policies",
+            "Search policy clauses",
+            "Find clauses by meaning, words and codes, for one query or several at once. Each hit is a whole clause "
+            "with its window and its rank in each leg; scores compare only inside one answer. Filters hold inside "
+            "the search. A rider is found only when its plan_id is given.",
+            SearchPoliciesArguments,
+            SearchAnswers,
+            search_policies,
+        ),
+        ServedTool(
+            "get_clause_by_id",
+            "Read one clause",
+            "The whole text of a clause, its sha256, window, codes and criterion, read from the store now.",
+            GetClauseByIdArguments,
+            ClauseView,
+            get_clause_by_id,
+        ),
+        ServedTool(
+            "list_policy_versions",
+            "List the versions of a policy",
+            "All versions of a policy or rider, oldest first, each with its window and its clause ids in order.",
+            ListPolicyVersionsArguments,
+            PolicyVersions,
+            list_policy_versions,
+        ),
+        ServedTool(
+            "lookup_code",
+            "Look up a code",
+            "Whether a procedure or diagnosis code is known, and which policy versions name it, with the clauses that "
+            "govern it. Bare codes, no descriptors. A diagnosis code is governed by no policy by itself.",
+            LookupCodeArguments,
+            CodeView,
+            lookup_code,
+        ),
+        ServedTool(
+            "get_plan_riders",
+            "List the riders of a plan",
+            "The riders of a plan, the policies each overrides, its window and its clause ids.",
+            GetPlanRidersArguments,
+            PlanRiders,
+            get_plan_riders,
+        ),
+    )
