@@ -147,7 +147,7 @@ def _figures(authored: Authored, corpus: str) -> dict[str, Any]:
     riders = [entry.value for entry in authored.riders if entry.corpus == corpus]
     payers = [entry.value for entry in authored.payers if entry.corpus == corpus]
     versions: list[AuthoredVersion | AuthoredRider] = [version for policy in policies for version in policy.versions]
-    states = Counter({state: 0 for state in DateState})
+    states = Counter(dict.fromkeys(DateState, 0))
     for part in (*versions, *riders):
         states[part.date_state] += len(part.clauses)
     return {

@@ -2,14 +2,14 @@
 
 Every clause text lies under the sha256 of its UTF-8 bytes and is hashed again whenever it is read, so that a changed
 or mixed-up text is an error and never an answer. A store is replaced as a whole, by rename: an open store goes on
-reading the file it was opened on. Reads are safe from any thread.
+reading the file it was opened on, under one shared lock. Reads are safe from any thread.
 """
 
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -26,12 +26,8 @@ SCHEMA_VERSION = 1
 _BATCH = 1000
 
 _CLAUSE = """
-    SELECT c.clause_id, c.section, t.text, c.policy_id, v.policy_title, v.doc_type, v.source, v.payer_id, v.plan_id,
-           c.version, v.effective_start, v.effective_end, v.date_state, v.window_provenance, v.implementation_date,
-           v.retirement_date, v.jurisdiction, c.codes, v.codes_linkage, v.overrides_policy_ids, c.source_ref,
-           c.criterion, c.text_sha256
-    FROM clauses c JOIN versions v ON v.policy_id = c.policy_id AND v.version = c.version
-    JOIN texts t ON t.sha256 = c.text_sha256
+    SELECT c.clause_id, c.section, t.text, c.policy_id, c.version, c.codes, c.source_ref, c.criterion, c.text_sha256
+    FROM clauses c JOIN texts t ON t.sha256 = c.text_sha256
 """
 _VERSION = """
     SELECT v.policy_id, v.policy_title, v.doc_type, v.source, v.payer_id, v.plan_id, v.version, v.effective_start,
@@ -48,6 +44,8 @@ class CorpusStore:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection, self._lock = connection, Lock()
+        # The file never changes under an open store, and most of a clause's fields are those of its version.
+        self._version = lru_cache(maxsize=4096)(self._read_version)
         self.path = path
 
     @classmethod
@@ -62,6 +60,8 @@ class CorpusStore:
             f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
         )
         try:
+            # One read transaction for the life of the store: a look-up then costs no file lock of its own.
+            connection.execute("BEGIN")
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.DatabaseError:
@@ -102,20 +102,20 @@ class CorpusStore:
     def clause(self, clause_id: str) -> Clause | None:
         """The clause, whole, or None. Raises StoreDamaged when its text does not have its hash."""
         rows = self._rows(f"{_CLAUSE} WHERE c.clause_id = ?", clause_id)
-        return _clause(rows[0]) if rows else None
+        return self._clause(rows[0]) if rows else None
 
     def clauses(self) -> Iterator[Clause]:
         """Every clause, sorted by id. Raises StoreDamaged as `clause` does."""
         last = ""
         while rows := self._rows(f"{_CLAUSE} WHERE c.clause_id > ? ORDER BY c.clause_id LIMIT {_BATCH}", last):
-            yield from map(_clause, rows)
+            yield from map(self._clause, rows)
             last = rows[-1][0]
 
     def versions(self, policy_id: str | None = None) -> tuple[VersionRecord, ...]:
         """The versions of a policy or rider, oldest first, or of all of them; empty when there is no such id."""
         if policy_id is None:
-            return tuple(map(_version, self._rows(f"{_VERSION} {_OLDEST_FIRST}")))
-        return tuple(map(_version, self._rows(f"{_VERSION} WHERE v.policy_id = ? {_OLDEST_FIRST}", policy_id)))
+            return tuple(map(_version_record, self._rows(f"{_VERSION} {_OLDEST_FIRST}")))
+        return tuple(map(_version_record, self._rows(f"{_VERSION} WHERE v.policy_id = ? {_OLDEST_FIRST}", policy_id)))
 
     def payers(self) -> frozenset[str]:
         """All payer ids."""
@@ -136,7 +136,7 @@ class CorpusStore:
 
     def riders(self, plan_id: str) -> tuple[VersionRecord, ...]:
         """The riders of a plan, by id, whatever their dates."""
-        return tuple(map(_version, self._rows(f"{_VERSION} WHERE v.plan_id = ? {_OLDEST_FIRST}", plan_id)))
+        return tuple(map(_version_record, self._rows(f"{_VERSION} WHERE v.plan_id = ? {_OLDEST_FIRST}", plan_id)))
 
     def code(self, code: str) -> Code | None:
         """The code when it is on the corpus's list (exact form), or None."""
@@ -155,7 +155,7 @@ class CorpusStore:
             code,
         )
         governing = {row[0] for row in self._rows("SELECT clause_id FROM clause_codes WHERE code = ?", code)}
-        versions = map(_version, named)
+        versions = map(_version_record, named)
         return tuple(CodeUse(v, tuple(id_ for id_ in v.clause_ids if id_ in governing)) for v in versions)
 
     def icd10_valid(self, code: str) -> bool:
@@ -182,29 +182,48 @@ class CorpusStore:
             corpora=self.meta["corpora"],
         )
 
+    def _clause(self, row: Any) -> Clause:
+        clause_id, section, text, policy_id, version, codes, source_ref, criterion, expected = row
+        if sha256(text.encode("utf-8")).digest() != expected:
+            raise StoreDamaged(
+                f"the text of clause {clause_id} does not have the hash it is stored under; build the store again"
+            )
+        of = self._version(policy_id, version)
+        return Clause(
+            clause_id=clause_id,
+            section=section,
+            text=text,
+            policy_id=policy_id,
+            policy_title=of.policy_title,
+            doc_type=of.doc_type,
+            source=of.source,
+            payer_id=of.payer_id,
+            plan_id=of.plan_id,
+            version=version,
+            effective_start=of.effective_start,
+            effective_end=of.effective_end,
+            date_state=of.date_state,
+            window_provenance=of.window_provenance,
+            implementation_date=of.implementation_date,
+            retirement_date=of.retirement_date,
+            jurisdiction=of.jurisdiction,
+            codes=_items(codes),
+            codes_linkage=of.codes_linkage,
+            overrides_policy_ids=of.overrides_policy_ids,
+            source_ref=source_ref,
+            criterion=None if criterion is None else json.loads(criterion),
+        )
+
+    def _read_version(self, policy_id: str, version: str) -> VersionRecord:
+        rows = self._rows(f"{_VERSION} WHERE v.policy_id = ? AND v.version = ?", policy_id, version)
+        return _version_record(rows[0])
+
     def _rows(self, sql: str, *values: str) -> list[Any]:
         with self._lock:
             return self._connection.execute(sql, values).fetchall()
 
 
-def _clause(row: Any) -> Clause:
-    *fields, criterion, expected = row
-    text = fields[2]
-    if sha256(text.encode("utf-8")).digest() != expected:
-        raise StoreDamaged(
-            f"the text of clause {fields[0]} does not have the hash it is stored under; build the store again"
-        )
-    fields[5] = DocType(fields[5])
-    fields[12] = DateState(fields[12])
-    for index in (10, 11, 14, 15):
-        fields[index] = _day(fields[index])
-    for index in (16, 17, 19):
-        fields[index] = _items(fields[index])
-    fields.append(None if criterion is None else json.loads(criterion))
-    return Clause(*fields)
-
-
-def _version(row: Any) -> VersionRecord:
+def _version_record(row: Any) -> VersionRecord:
     fields = list(row)
     fields[2] = DocType(fields[2])
     fields[9] = DateState(fields[9])
