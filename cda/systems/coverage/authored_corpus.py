@@ -1,0 +1,47 @@
+"""Authored policies checked and compiled with the criterion language and the fact definitions of this application."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cda.contracts.definitions import definitions_from_data
+from cda.contracts.facts import FactDefinition
+from cda.criteria.criterion import validate_criterion
+from cda.errors import CriterionError
+from corpus import build
+from corpus.contents import Contents
+from corpus.errors import Fault
+
+BUILTIN = "builtin"
+
+
+def check_corpus(sources: Sequence[str | Path]) -> tuple[Contents | None, tuple[Fault, ...]]:
+    """The compiled contents of `sources` (folders, files, or "builtin"), None when there is a fault, and all faults."""
+    return build.check(sources, criterion_validator=_Criteria(), fact_validator=_fact_faults)
+
+
+def build_corpus(sources: Sequence[str | Path], out: Path) -> str:
+    """Write the store of `sources` at `out` and return its digest. Raises CorpusFaults, with every fault; then nothing
+    is written."""
+    return build.build(sources, out, criterion_validator=_Criteria(), fact_validator=_fact_faults)
+
+
+def _fact_faults(name: str, definition: Mapping[str, Any]) -> list[str]:
+    try:
+        definitions_from_data({name: definition})
+    except CriterionError as error:
+        return [str(error).removeprefix(f"fact {name}: ")]
+    return []
+
+
+class _Criteria:
+    """Validates criteria against the definitions that are themselves without fault; they are read once."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[str, FactDefinition] | None = None
+
+    def __call__(self, criterion: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        if self._definitions is None:
+            sound = {name: data for name, data in facts.items() if not _fact_faults(name, data)}
+            self._definitions = definitions_from_data(sound)
+        return validate_criterion(criterion, self._definitions)
