@@ -1,0 +1,149 @@
+"""Facts that follow from other facts, by the rules in their definitions.
+
+A rule fires when its condition is MET by facts alone, never by a presumption. What was stated stands; a derived value
+that contradicts it, or another derived value, makes a CONFLICT. The result is a function of the stated facts only:
+deriving twice changes nothing, and the order of definitions does not matter.
+"""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from cda.contracts.facts import Evidence, Fact, FactDefinition, FactState, Value
+from cda.criteria.compare import contradict, typed_value
+from cda.criteria.evaluate import Context, evaluate, truth_of
+from cda.criteria.expression import Expression, facts_of
+from cda.criteria.parse import ExpressionReader
+from cda.criteria.truth import Truth
+from cda.errors import CriterionError
+
+
+@dataclass(frozen=True, slots=True)
+class _Derivation:
+    name: str
+    when: Expression
+    value: Value
+
+
+class Derivations:
+    """The derivation rules that bear on some facts, parsed once. Raises CriterionError for a rule that is not in the
+    expression language."""
+
+    def __init__(self, definitions: Mapping[str, FactDefinition], names: Iterable[str]) -> None:
+        self.definitions = definitions
+        # Presumptions belong to criteria: a rule must not turn one into a derived fact.
+        self._plain = {
+            name: replace(d, presume=None) if d.presume is not None else d for name, d in definitions.items()
+        }
+        self._rules: list[_Derivation] = []
+        self._sources: set[str] = set()
+        waiting, seen = deque(sorted(names)), set[str]()
+        while waiting:
+            name = waiting.popleft()
+            if name in seen or name not in definitions:
+                continue
+            seen.add(name)
+            for rule in parse_derivations(definitions[name], definitions):
+                self._rules.append(rule)
+                self._sources |= {*facts_of(rule.when), name}
+                waiting.extend(sorted(facts_of(rule.when)))
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """Every fact that takes part in a rule."""
+        return frozenset(self._sources)
+
+    def apply(self, facts: Mapping[str, Fact], as_of: date) -> dict[str, Fact]:
+        """Return the facts with everything that follows from the stated ones."""
+        current = {name: fact for name, fact in facts.items() if not is_derived(fact)}
+        while True:
+            context = Context(current, self._plain, (), as_of)
+            found: dict[str, Fact] = {}
+            for rule in self._rules:
+                if truth_of(rule.when, context) is Truth.MET:
+                    before = found.get(rule.name, current.get(rule.name))
+                    found[rule.name] = self._settle(rule, before, context)
+            changed = {name: fact for name, fact in found.items() if current.get(name) != fact}
+            if not changed:
+                return current
+            current |= changed
+
+    def _settle(self, rule: _Derivation, before: Fact | None, context: Context) -> Fact:
+        if before is not None and before.state is FactState.CONFLICT:
+            return before
+        if before is None or before.value is None:
+            return Fact(rule.name, FactState.KNOWN, rule.value, _evidence(rule.when, context))
+        definition = self.definitions[rule.name]
+        if not contradict(definition.type, before.value, rule.value):
+            return before
+        why = f"{definition.label} was stated otherwise than what follows from: {rule.when.label}"
+        evidence = (*before.evidence, *_evidence(rule.when, context))
+        return Fact(rule.name, FactState.CONFLICT, None, evidence, why)
+
+
+def derive_facts(
+    facts: Mapping[str, Fact],
+    definitions: Mapping[str, FactDefinition],
+    as_of: date,
+    names: Collection[str] | None = None,
+) -> dict[str, Fact]:
+    """Return `facts` with all that follows from them, for `names` and what they rest on (all definitions by default).
+
+    A derived fact carries the evidence of the facts it follows from, with source "derived".
+    """
+    return Derivations(definitions, definitions if names is None else names).apply(facts, as_of)
+
+
+def is_derived(fact: Fact) -> bool:
+    """True when the fact was put there by a derivation rule."""
+    return bool(fact.evidence) and all(evidence.source == "derived" for evidence in fact.evidence)
+
+
+def parse_derivations(definition: FactDefinition, definitions: Mapping[str, FactDefinition]) -> tuple[_Derivation, ...]:
+    """The definition's derivation rules. Raises CriterionError that lists every fault."""
+    rules, faults = _read(definition, definitions)
+    if faults:
+        raise CriterionError(f"fact {definition.name}: {'; '.join(faults)}; correct its definition")
+    return rules
+
+
+def validate_definition(definition: FactDefinition, definitions: Mapping[str, FactDefinition]) -> list[str]:
+    """Return every fault of a definition's presumption and derivation rules, one sentence each."""
+    faults = _read(definition, definitions)[1]
+    if definition.presume is not None:
+        try:
+            typed_value(definition, definition.presume)
+        except (CriterionError, ValueError):
+            faults.append(f"presume: {definition.presume!r} is no value of a {definition.type} fact")
+    return faults
+
+
+def _read(
+    definition: FactDefinition, definitions: Mapping[str, FactDefinition]
+) -> tuple[tuple[_Derivation, ...], list[str]]:
+    reader = ExpressionReader(definitions)
+    rules: list[_Derivation] = []
+    for place, data in enumerate(definition.derive):
+        path = f"derive.{place}"
+        reader.only(data, {"when", "value"}, path)
+        when = reader.read(data.get("when"), f"{path}.when")
+        value = _value(definition, data.get("value"), f"{path}.value", reader)
+        if value is not None:
+            rules.append(_Derivation(definition.name, when, value))
+    return tuple(rules), reader.faults
+
+
+def _value(definition: FactDefinition, raw: Any, path: str, reader: ExpressionReader) -> Value | None:
+    read = reader.value(definition, raw, path)
+    return None if read is None else typed_value(definition, read)
+
+
+def _evidence(when: Expression, context: Context) -> tuple[Evidence, ...]:
+    """The evidence of the facts whose comparison holds; of all that were compared when the rule holds by a `not`."""
+    facts = context.facts
+    leaves = [leaf for leaf in evaluate(when, context).walk() if leaf.fact in facts]
+    used = [leaf for leaf in leaves if leaf.truth is Truth.MET] or leaves
+    spans = [replace(e, source="derived") for leaf in used if leaf.fact for e in facts[leaf.fact].evidence]
+    return tuple(dict.fromkeys(spans)) or (Evidence("", source="derived"),)

@@ -1,0 +1,173 @@
+"""Trials: what the line would come to if a fact were other than it is.
+
+Two answers rest on them: which missing facts decide most, and the smallest sets of facts that would flip the outcome.
+A trial gives facts representative values, one for each way in which a value can matter to this line's comparisons,
+derives anew, and judges. It works on the truths of the leaves alone, with the connectives that evaluation uses; the
+number of trials is bounded.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+
+from cda.contracts.decision import Flip, Outcome
+from cda.contracts.facts import Evidence, Fact, FactState, Value
+from cda.criteria.derive import Derivations
+from cda.criteria.evaluate import Context, Presumption, evaluate
+from cda.criteria.expression import Elapsed, Expression, Leaf, children_of, connective
+from cda.criteria.rules import LineRules, Rule
+from cda.criteria.truth import Truth
+from cda.criteria.values import candidates, plain
+from cda.criteria.verdict import judge
+
+MAX_PAIRS = 60
+"""Trials of two facts at once, each some 30 microseconds: what one line may spend on flips of two."""
+MAX_FLIPS = 6
+"""Flip sets that are returned."""
+
+_STATED = (Evidence("", source="structured"),)
+_Effect = tuple[Truth, bool]
+"""The truth of a leaf, and whether the diagnosis codes presume it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What `judge` asks of a rule, under a trial."""
+
+    rule: Rule
+    truth: Truth
+    by_codes: bool
+
+
+class Trials:
+    """Trials over one evaluated line."""
+
+    def __init__(self, rules: LineRules, context: Context, derivations: Derivations, outcome: Outcome) -> None:
+        self._context = context
+        self._derivations = derivations
+        self._outcome = outcome
+        self._leaves: list[Expression] = []
+        self._rules = [(rule, self._compiled(rule.expression)) for rule in rules.rules]
+        self._places: dict[str, list[int]] = {}
+        for place, leaf in enumerate(self._leaves):
+            if isinstance(leaf, Leaf | Elapsed):
+                self._places.setdefault(leaf.fact, []).append(place)
+        nodes = [evaluate(leaf, context) for leaf in self._leaves]
+        self._truths = [node.truth for node in nodes]
+        self._by_codes = [node.presumption is Presumption.CODES for node in nodes]
+        self._as_is = [self._try(rule, of, self._truths, self._by_codes) for rule, of in self._rules]
+        self._effects: dict[tuple[str, Value | None], tuple[_Effect, ...]] = {}
+        self._values = {fact: self._representatives(fact) for fact in sorted(self._places)}
+        self._single: dict[tuple[str, Value], Outcome | None] = {}
+
+    def share(self, fact: str) -> float:
+        """The fraction of the fact's representative values that alone would decide the line."""
+        outcomes = [self._alone(fact, value) for value in self._values.get(fact, ())]
+        possible = [outcome for outcome in outcomes if outcome is not None]
+        decided = [outcome for outcome in possible if outcome is not Outcome.INSUFFICIENT_EVIDENCE]
+        return len(decided) / len(possible) if possible else 0.0
+
+    def flips(self, preferred: Sequence[str]) -> tuple[Flip, ...]:
+        """The smallest sets of facts that would change the outcome, at most MAX_FLIPS.
+
+        Sets of two are tried when no single fact leads to another decided outcome. Those that decide come before those
+        that open the line, then small sets before large, then facts in the order of `preferred`.
+        """
+        facts = list(dict.fromkeys([*(fact for fact in preferred if fact in self._values), *self._values]))
+        found = [Flip(facts={fact: plain(v)}, outcome=o) for fact in facts for v, o in self._flipping(fact)]
+        if not any(flip.outcome is not Outcome.INSUFFICIENT_EVIDENCE for flip in found):
+            found = [*self._pairs(facts), *found]
+        found.sort(key=lambda flip: flip.outcome is Outcome.INSUFFICIENT_EVIDENCE)
+        return tuple(found[:MAX_FLIPS])
+
+    def _compiled(self, expression: Expression) -> Callable[[list[Truth]], Truth]:
+        """The truth of an expression as a function of the truths of its leaves, which get their places here."""
+        children = children_of(expression)
+        if not children:
+            place = len(self._leaves)
+            self._leaves.append(expression)
+            return lambda truths: truths[place]
+        combine, parts = connective(expression), [self._compiled(child) for child in children]
+        return lambda truths: combine([part(truths) for part in parts])
+
+    def _flipping(self, fact: str) -> Iterator[tuple[Value, Outcome]]:
+        """One value for each other outcome that the fact alone leads to."""
+        reached: set[Outcome] = {self._outcome}
+        for value in self._values[fact]:
+            outcome = self._alone(fact, value)
+            if outcome is not None and outcome not in reached:
+                reached.add(outcome)
+                yield value, outcome
+
+    def _pairs(self, facts: Sequence[str]) -> Iterator[Flip]:
+        """Pairs of facts that lead to another decided outcome, among the first MAX_PAIRS tried."""
+        tried = 0
+        for pair in combinations(facts, 2):
+            for values in product(*(self._values[fact] for fact in pair)):
+                if tried == MAX_PAIRS:
+                    return
+                tried += 1
+                changes = dict(zip(pair, values, strict=True))
+                outcome = self._outcome_with(changes)
+                if outcome not in (None, self._outcome, Outcome.INSUFFICIENT_EVIDENCE):
+                    yield Flip(facts={fact: plain(value) for fact, value in changes.items()}, outcome=outcome)
+                    break
+
+    def _alone(self, fact: str, value: Value) -> Outcome | None:
+        key = (fact, value)
+        if key not in self._single:
+            self._single[key] = self._outcome_with({fact: value})
+        return self._single[key]
+
+    def _outcome_with(self, changes: Mapping[str, Value]) -> Outcome | None:
+        """The outcome under the changes; None when they contradict what else is stated."""
+        stated = {name: _stated(name, value) for name, value in changes.items()}
+        if self._derivations.facts.isdisjoint(changes):
+            return self._judged(stated)
+        before, names = self._context.facts, self._derivations.facts | stated.keys()
+        after = self._derivations.apply({**before, **stated}, self._context.as_of)
+        changed = {name: after.get(name, Fact.unknown(name)) for name in names if after.get(name) != before.get(name)}
+        if any(fact.state is FactState.CONFLICT for fact in changed.values()):
+            return None
+        return self._judged(changed)
+
+    def _judged(self, changed: Mapping[str, Fact]) -> Outcome:
+        """The outcome when the changed facts are as given and all others as they are."""
+        truths, by_codes = self._truths.copy(), self._by_codes.copy()
+        for name, fact in changed.items():
+            for place, effect in zip(self._places.get(name, ()), self._effects_of(name, fact), strict=False):
+                truths[place], by_codes[place] = effect
+        return judge(
+            [
+                as_is if rule.facts.isdisjoint(changed) else self._try(rule, of, truths, by_codes)
+                for (rule, of), as_is in zip(self._rules, self._as_is, strict=True)
+            ]
+        )[0]
+
+    def _try(self, rule: Rule, of: Callable[[list[Truth]], Truth], truths: list[Truth], by_codes: list[bool]) -> _Tried:
+        truth = of(truths)
+        if not rule.selectors or truth is Truth.UNKNOWN or True not in by_codes:
+            return _Tried(rule, truth, by_codes=False)
+        stated = [Truth.UNKNOWN if code else truth for truth, code in zip(truths, by_codes, strict=True)]
+        return _Tried(rule, truth, by_codes=of(stated) is Truth.UNKNOWN)
+
+    def _effects_of(self, name: str, fact: Fact) -> tuple[_Effect, ...]:
+        """What a fact makes of each leaf that compares it; a fact without a value stands for an unknown one."""
+        key = (name, fact.value)
+        if key not in self._effects:
+            context = replace(self._context, facts={name: fact})
+            nodes = [evaluate(self._leaves[place], context) for place in self._places.get(name, ())]
+            self._effects[key] = tuple((node.truth, node.presumption is Presumption.CODES) for node in nodes)
+        return self._effects[key]
+
+    def _representatives(self, fact: str) -> tuple[Value, ...]:
+        """One value for each combination of truths that a value can give this line's comparisons of the fact."""
+        leaves = [leaf for place in self._places[fact] if isinstance(leaf := self._leaves[place], Leaf | Elapsed)]
+        by_effect: dict[tuple[_Effect, ...], Value] = {}
+        for value in candidates(self._context.definitions[fact], leaves, self._context.as_of):
+            by_effect.setdefault(self._effects_of(fact, _stated(fact, value)), value)
+        return tuple(by_effect.values())
+
+
+def _stated(name: str, value: Value) -> Fact:
+    return Fact(name, FactState.KNOWN, value, _STATED)
