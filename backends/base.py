@@ -87,9 +87,8 @@ class VectorBackend(Protocol):
         ...
 
     def create(self, target: str, spec: IndexSpec, records: Iterable[Record]) -> TargetInfo:
-        """Build the whole target, or nothing. A target of that name is replaced in one step. InvalidRecord names the
-        first record with a duplicate id, a field off the schema, or a vector that is not `dim` finite numbers with a
-        direction."""
+        """Build the whole target, or nothing; a target of that name is replaced. InvalidRecord names the first record
+        with an id that comes twice, a field off the schema, or a vector that is not `dim` numbers with a direction."""
         ...
 
     def describe(self, target: str) -> TargetInfo | None:

@@ -159,7 +159,7 @@ def _write(folder: Path, spec: IndexSpec, rows: list[Record], info: TargetInfo) 
 
 
 def _swap(draft: Path, place: Path) -> None:
-    """Put the finished folder in place; a reader sees the old one or the new one."""
+    """Put the finished folder in place. Between the two renames a reader finds no target, never half of one."""
     if place.exists():
         old = place.with_name(f"{draft.name}.old")
         place.rename(old)

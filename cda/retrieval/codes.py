@@ -18,7 +18,7 @@ _FOUND = re.compile(
     rf"(?<![\w.-])(?:(?P<low>{_PROCEDURE})\s*(?:-|–|to|through)\s*(?P<high>{_PROCEDURE})"
     rf"|(?P<code>{_PROCEDURE})-(?P<modifier>[A-Z0-9]{{2}})"
     rf"|(?P<plain>{_IDENT}|{_PROCEDURE}|{_ICD10})"
-    rf"|[Mm]odifier\s+(?P<named>[A-Z0-9]{{2}}))(?![\w-]|\.\w)"
+    rf"|(?i:modifier)\s+(?P<named>[A-Z0-9]{{2}}))(?![\w-]|\.\w)"
 )
 _DIGITS = re.compile(r"\d+")
 

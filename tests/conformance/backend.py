@@ -1,0 +1,273 @@
+"""What every vector backend must do. Inherit it, give `make_backend`, and nothing is skipped.
+
+The expected answer of each test is computed on the spot from the records, with the slow oracle and plain arithmetic,
+so that a reader sees why it is right.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backends.base import IndexSpec, Record, VectorBackend
+from backends.errors import BackendError, IndexAbsent, IndexMismatch, InvalidFilter, InvalidRecord
+from backends.filters import All, Contains, Eq, Everything, Nothing, Where, eligible, evaluate
+from backends.schema import CODES_NONE, JURISDICTION_ANY, PLAN_ANY, POLICY, window
+
+DIM = 4
+SPEC = IndexSpec(schema=POLICY, embedder="hand-made", dim=DIM, corpus_digest="c1")
+
+
+def meta(**changes: Any) -> dict[str, Any]:
+    """The fields of an ordinary record of payer AAA, in effect from 2024-01-01."""
+    start, end = window(date(2024, 1, 1), None, dated=True)
+    return {
+        "payer_id": "AAA",
+        "policy_id": "P-1",
+        "version": "v1",
+        "section": "Scope",
+        "source": "policy",
+        "doc_type": "medical_policy_bulletin",
+        "plan_id": PLAN_ANY,
+        "codes": (CODES_NONE,),
+        "jurisdiction": (JURISDICTION_ANY,),
+        "effective_start_i": start,
+        "effective_end_i": end,
+    } | changes
+
+
+def record(record_id: str, vector: Sequence[float] = (1, 0, 0, 0), **changes: Any) -> Record:
+    return Record(record_id, np.asarray(vector, dtype=np.float32), meta(**changes), f"hash of {record_id}")
+
+
+def unit(*components: float) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.asarray([components], dtype=np.float32)
+
+
+X = unit(1, 0, 0, 0)
+
+
+class BackendConformance:
+    """The suite. `make_backend` gives a fresh, empty backend each time it is called."""
+
+    @pytest.fixture
+    def make_backend(self) -> Callable[[], VectorBackend]:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def backend(self, make_backend: Callable[[], VectorBackend]) -> VectorBackend:
+        return make_backend()
+
+    def found(self, backend: VectorBackend, where: Where, k: int = 50) -> list[str]:
+        return [hit.id for hit in backend.search("t", SPEC, X, k=k, where=where)[0].hits]
+
+    @pytest.mark.promise("backends.round_trip")
+    @pytest.mark.parametrize("record_id", ["MHP-MP-0142.v2.C1", "a/b c", "é–漢", "A", "a", "x" * 512, "'; DROP --"])
+    def test_a_record_comes_back_under_its_own_id_and_hash(self, backend: VectorBackend, record_id: str) -> None:
+        backend.create("t", SPEC, [record(record_id), record("other", (0, 1, 0, 0))])
+        hit = backend.search("t", SPEC, X, k=1, where=Everything())[0].hits[0]
+        assert (hit.id, hit.content_hash, hit.rank) == (record_id, f"hash of {record_id}", 1)
+
+    @pytest.mark.promise("backends.round_trip")
+    @pytest.mark.parametrize("record_id", ["", "x" * 513, "a\x00b"])
+    def test_an_id_that_cannot_be_kept_is_refused(self, backend: VectorBackend, record_id: str) -> None:
+        with pytest.raises(InvalidRecord):
+            backend.create("t", SPEC, [record(record_id)])
+
+    @pytest.mark.promise("backends.round_trip")
+    def test_an_id_that_comes_twice_is_refused(self, backend: VectorBackend) -> None:
+        with pytest.raises(InvalidRecord, match="twice"):
+            backend.create("t", SPEC, [record("a"), record("b"), record("a")])
+
+    @pytest.mark.promise("backends.round_trip")
+    def test_a_second_build_replaces_the_first(self, backend: VectorBackend) -> None:
+        backend.create("t", SPEC, [record("old")])
+        assert self.found(backend, Everything()) == ["old"]
+        backend.create("t", SPEC, [record("new")])
+        assert self.found(backend, Everything()) == ["new"]
+
+    @pytest.mark.promise("backends.filter_first")
+    def test_a_thousand_nearer_records_outside_the_filter_displace_nobody(self, backend: VectorBackend) -> None:
+        start, end = window(date(2020, 1, 1), date(2023, 12, 31), dated=True)
+        decoys = [record(f"old-{i:04}", effective_start_i=start, effective_end_i=end) for i in range(1000)]
+        far = [record(f"far-{i:02}", (0.1, 1, 0, 0)) for i in range(12)]
+        backend.create("t", SPEC, [*decoys, *far])
+        where = eligible(payer_id="AAA", plan_id=None, as_of=date(2024, 5, 1))
+        assert self.found(backend, where, k=10) == [f"far-{i:02}" for i in range(10)]
+
+    @pytest.mark.promise("backends.boundaries")
+    def test_every_boundary_day_is_on_the_right_side(self, backend: VectorBackend) -> None:
+        versions = {
+            "v1": (date(2023, 1, 1), date(2024, 2, 29), True),
+            "v2": (date(2024, 3, 1), date(2024, 3, 1), True),
+            "v3": (date(2024, 3, 2), None, True),
+            "undated": (None, None, False),
+        }
+        rows = []
+        for name, (start, end, dated) in versions.items():
+            first, last = window(start, end, dated=dated)
+            rows.append(record(name, effective_start_i=first, effective_end_i=last))
+        backend.create("t", SPEC, rows)
+        edges = [day for start, end, _ in versions.values() for day in (start, end) if day is not None]
+        days = {edge + timedelta(days=step) for edge in edges for step in (-1, 0, 1)} | {date.max, date(2199, 1, 1)}
+        for day in sorted(days):
+            expected = sorted(
+                name
+                for name, (start, end, dated) in versions.items()
+                if dated and start is not None and start <= day and (end is None or day <= end)
+            )
+            where = eligible(payer_id="AAA", plan_id=None, as_of=day)
+            assert self.found(backend, where) == expected, day
+
+    @pytest.mark.promise("backends.riders")
+    def test_a_rider_is_found_for_its_own_plan_only(self, backend: VectorBackend) -> None:
+        rows = [record("base"), record("gold", plan_id="GOLD"), record("silver", plan_id='O\'Brien "SILVER"')]
+        backend.create("t", SPEC, rows)
+        for plan, expected in {
+            None: ["base"],
+            "GOLD": ["base", "gold"],
+            'O\'Brien "SILVER"': ["base", "silver"],
+            "BRONZE": ["base"],
+        }.items():
+            where = eligible(payer_id="AAA", plan_id=plan, as_of=date(2024, 5, 1))
+            assert self.found(backend, where) == expected, plan
+
+    @pytest.mark.promise("backends.filter_parity")
+    def test_filters_admit_what_the_oracle_admits(self, backend: VectorBackend) -> None:
+        rows = [
+            record(f"{payer}-{code}-{plan}", payer_id=payer, codes=(code, "J0135"), plan_id=plan)
+            for payer in ("AAA", "BBB", "CCC")
+            for code in ("A9276", CODES_NONE)
+            for plan in (PLAN_ANY, "GOLD")
+        ]
+        backend.create("t", SPEC, rows)
+        for where in (
+            Everything(),
+            Nothing(),
+            Contains(POLICY["codes"], "A9276"),
+            Contains(POLICY["codes"], "A92"),
+            All((Eq(POLICY["payer_id"], "BBB"), Contains(POLICY["codes"], "J0135"))),
+            eligible(payer_id=None, plan_id="GOLD", as_of=None),
+            eligible(payer_id="DDD", plan_id="GOLD", as_of=None),
+        ):
+            expected = sorted(row.id for row in rows if evaluate(where, row.meta))
+            page = backend.search("t", SPEC, X, k=50, where=where)[0]
+            assert [hit.id for hit in page.hits] == expected
+            assert page.eligible == len(expected)
+
+    @pytest.mark.promise("backends.filter_types")
+    def test_a_filter_on_a_field_that_the_collection_lacks_is_refused(self, backend: VectorBackend) -> None:
+        backend.create("t", SPEC, [record("a")])
+        stranger = type(POLICY["payer_id"])("payer_id; --", POLICY["payer_id"].kind)
+        with pytest.raises(InvalidFilter):
+            backend.search("t", SPEC, X, k=1, where=Eq(stranger, "AAA"))
+
+    @pytest.mark.promise("backends.k_edges")
+    def test_k_beyond_the_eligible_gives_all_of_them(self, backend: VectorBackend) -> None:
+        backend.create("t", SPEC, [record(name) for name in "abc"])
+        assert self.found(backend, Everything(), k=50) == ["a", "b", "c"]
+
+    @pytest.mark.promise("backends.k_edges")
+    def test_an_empty_target_answers_with_nothing(self, backend: VectorBackend) -> None:
+        backend.create("t", SPEC, [])
+        assert self.found(backend, Everything()) == []
+
+    @pytest.mark.promise("backends.k_edges")
+    @pytest.mark.parametrize("k", [0, -1, True, 2.0, 10**9])
+    def test_k_outside_its_range_is_an_error(self, backend: VectorBackend, k: Any) -> None:
+        backend.create("t", SPEC, [record("a")])
+        with pytest.raises(ValueError, match="k must be"):
+            backend.search("t", SPEC, X, k=k, where=Everything())
+
+    @pytest.mark.promise("backends.cosine")
+    def test_planted_vectors_score_their_cosine(self, backend: VectorBackend) -> None:
+        planted = {"same": (2, 0, 0, 0), "half": (1, 1, 0, 0), "right": (0, 0, 3, 0), "opposite": (-5, 0, 0, 0)}
+        backend.create("t", SPEC, [record(name, vector) for name, vector in planted.items()])
+        hits = backend.search("t", SPEC, unit(7, 0, 0, 0), k=9, where=Everything())[0].hits
+        assert [(hit.id, hit.rank) for hit in hits] == [("same", 1), ("half", 2), ("right", 3), ("opposite", 4)]
+        assert [hit.score for hit in hits] == pytest.approx([1.0, 0.5**0.5, 0.0, -1.0], abs=1e-6)
+
+    @pytest.mark.promise("backends.cosine")
+    def test_equal_scores_are_ordered_by_id_every_time(self, make_backend: Callable[[], VectorBackend]) -> None:
+        names = [f"id-{i * 7 % 40:02}" for i in range(40)]
+        for payers in ("AAA",), ("AAA", "BBB"):
+            backend = make_backend()
+            backend.create("t", SPEC, [record(n, payer_id=payers[i % len(payers)]) for i, n in enumerate(names)])
+            for _ in range(5):
+                assert self.found(backend, Everything(), k=10) == sorted(names)[:10]
+
+    @pytest.mark.promise("backends.cosine")
+    def test_a_score_does_not_depend_on_the_other_queries(self, backend: VectorBackend) -> None:
+        random = np.random.default_rng(7)
+        rows = random.normal(size=(200, DIM))
+        backend.create("t", SPEC, [record(f"r{i:03}", row) for i, row in enumerate(rows)])
+        queries = random.normal(size=(9, DIM)).astype(np.float32)
+        together = backend.search("t", SPEC, queries, k=20, where=Everything())
+        alone = [backend.search("t", SPEC, query[None, :], k=20, where=Everything())[0] for query in queries]
+        assert together == alone
+
+    @pytest.mark.promise("backends.bad_vectors")
+    @pytest.mark.parametrize(
+        "vector", [(0, 0, 0, 0), (float("nan"), 0, 0, 0), (float("inf"), 1, 0, 0), (1, 0, 0), (1, 0, 0, 0, 0)]
+    )
+    def test_a_vector_without_a_usable_direction_is_refused(
+        self, backend: VectorBackend, vector: Sequence[float]
+    ) -> None:
+        with pytest.raises(InvalidRecord, match="'bad'"):
+            backend.create("t", SPEC, [record("good"), record("bad", vector)])
+        backend.create("t", SPEC, [record("good")])
+        with pytest.raises(InvalidFilter):
+            backend.search("t", SPEC, unit(*vector), k=1, where=Everything())
+
+    @pytest.mark.promise("backends.schema")
+    @pytest.mark.parametrize(
+        "changes",
+        [{"effective_end_i": None}, {"effective_start_i": "20240101"}, {"codes": ()}, {"payer_id": ""}, {"text": "t"}],
+    )
+    def test_a_record_off_the_schema_is_refused_by_name(self, backend: VectorBackend, changes: dict[str, Any]) -> None:
+        with pytest.raises(InvalidRecord, match="'bad'"):
+            backend.create("t", SPEC, [record("good"), record("bad", **changes)])
+
+    @pytest.mark.promise("backends.mismatch")
+    @pytest.mark.parametrize(
+        ("changed", "word"),
+        [
+            (IndexSpec(POLICY, "hand-made, revised", DIM, "c1"), "embedder"),
+            (IndexSpec(POLICY, "hand-made", DIM + 1, "c1"), "dimension"),
+            (IndexSpec(POLICY, "hand-made", DIM, "c2"), "corpus"),
+        ],
+    )
+    def test_an_index_of_another_make_is_refused(self, backend: VectorBackend, changed: IndexSpec, word: str) -> None:
+        backend.create("t", SPEC, [record("a")])
+        with pytest.raises(IndexMismatch, match=word):
+            backend.search("t", changed, X, k=1, where=Everything())
+
+    @pytest.mark.promise("backends.mismatch")
+    def test_an_absent_target_is_named(self, backend: VectorBackend) -> None:
+        assert backend.describe("t") is None
+        with pytest.raises(IndexAbsent, match="'t'"):
+            backend.search("t", SPEC, X, k=1, where=Everything())
+
+    @pytest.mark.promise("backends.whole_or_nothing")
+    def test_a_build_that_fails_leaves_the_old_target(self, backend: VectorBackend) -> None:
+        before = backend.create("t", SPEC, [record("old")])
+        with pytest.raises(InvalidRecord):
+            backend.create("t", SPEC, [record("new"), record("bad", (0, 0, 0, 0))])
+        assert backend.describe("t") == before
+        assert self.found(backend, Everything()) == ["old"]
+
+    @pytest.mark.promise("backends.whole_or_nothing")
+    def test_what_a_target_holds_does_not_depend_on_the_order_of_its_records(self, backend: VectorBackend) -> None:
+        rows = [record("a"), record("b", payer_id="BBB"), record("c")]
+        assert backend.create("t", SPEC, rows) == backend.create("t", SPEC, rows[::-1])
+        assert backend.create("t", SPEC, rows[:2]).root != backend.create("t", SPEC, rows).root
+
+    @pytest.mark.promise("backends.closed")
+    def test_closing_twice_is_fine_and_searching_afterwards_is_not(self, backend: VectorBackend) -> None:
+        backend.create("t", SPEC, [record("a")])
+        backend.close()
+        backend.close()
+        with pytest.raises(BackendError, match="closed"):
+            backend.search("t", SPEC, X, k=1, where=Everything())
