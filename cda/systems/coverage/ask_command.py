@@ -15,9 +15,8 @@ from cda.errors import UsageError
 from cda.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from cda.systems.coverage.system import CoverageSystem
-
     from cda.contracts.decision import RunResult
+    from cda.systems.coverage.system import CoverageSystem
 
 
 def _read_json(path: Path) -> Any:

@@ -47,7 +47,7 @@ def import_policies(
     criterion can be searched and cited and never decides. Exit code 2 when nothing landed: then nothing is written.
     """
     # imported here: `cda --help` does not pay for the importers
-    from corpus.importers.write import report, write_import  # noqa: PLC0415
+    from corpus.importers.write import report, write_import
 
     given = sorted(f"--{name.replace('_', '-').replace('codes', 'code')}" for name, value in pdf.items() if value)
     if given and source_format != "pdf":
@@ -74,22 +74,22 @@ def _read(source_format: str, source: Path, payer_id: str | None, pdf: dict[str,
     if payer_id is not None:
         _check_id(payer_id, "--payer")
     if source_format == "ncd-jsonl":
-        from corpus.importers.ncd import import_ncd_jsonl  # noqa: PLC0415
+        from corpus.importers.ncd import import_ncd_jsonl
 
         return import_ncd_jsonl(source, payer_id or "CMS")
     if source_format == "mcd-csv":
-        from corpus.importers.mcd import import_mcd_csv  # noqa: PLC0415
+        from corpus.importers.mcd import import_mcd_csv
 
         return import_mcd_csv(source, payer_id or "CMS")
     if source_format == "markdown":
-        from corpus.importers.markdown import import_markdown  # noqa: PLC0415
+        from corpus.importers.markdown import import_markdown
 
         return import_markdown(source, payer_id)
     return _read_pdf(source, payer_id, pdf)
 
 
 def _read_pdf(source: Path, payer_id: str | None, pdf: dict[str, Any]) -> ImportResult:
-    from corpus.importers.pdf import PdfOptions, import_pdf  # noqa: PLC0415
+    from corpus.importers.pdf import PdfOptions, import_pdf
 
     if payer_id is None:
         raise UsageError("--payer is missing: a PDF does not say its payer in a form to trust")
@@ -107,7 +107,7 @@ def _read_pdf(source: Path, payer_id: str | None, pdf: dict[str, Any]) -> Import
 
 
 def _day(text: str | None, option: str) -> date | None:
-    from corpus.importers.text import iso_date  # noqa: PLC0415
+    from corpus.importers.text import iso_date
 
     if text is None:
         return None
@@ -118,7 +118,7 @@ def _day(text: str | None, option: str) -> date | None:
 
 
 def _check_id(value: str, option: str) -> None:
-    from corpus.importers.text import POLICY_ID  # noqa: PLC0415
+    from corpus.importers.text import POLICY_ID
 
     if POLICY_ID.fullmatch(value) is None:
         raise UsageError(f"{option}: must be letters, digits, dot, dash or underscore, at most 64")

@@ -47,7 +47,7 @@ def mcp_group() -> None:
 )
 def policy(transport: Literal["stdio", "http"], host: str, port: int, allow_hosts: tuple[str, ...]) -> None:
     """The policy corpus: search clauses, read one, list versions, look up a code, list a plan's riders. Read-only."""
-    from cda.systems.coverage.server import run_policy_server  # noqa: PLC0415 -- the SDK takes a second to import
+    from cda.systems.coverage.server import run_policy_server
 
     if allow_hosts and transport != "http":
         raise click.UsageError("--allow-host belongs to --transport http")

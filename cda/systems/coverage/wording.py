@@ -1,0 +1,70 @@
+"""The sentences of an answer: one for an outcome, one for a refusal, one for a conflict. No words of the chart."""
+
+from collections.abc import Callable
+from datetime import date
+
+from cda.contracts.decision import Outcome
+from cda.criteria.conflicts import SourceConflict
+from cda.criteria.line import LineEvaluation
+from cda.criteria.verdict import Reason
+
+
+def _listed(items: list[str]) -> str:
+    return ", ".join(items[:-1]) + (" and " if len(items) > 1 else "") + items[-1] if items else ""
+
+
+def _missing(line: LineEvaluation) -> str:
+    needs = [f"{missing.label} ({missing.fact}, needed by {missing.clause_id})" for missing in line.missing]
+    return f"{line.procedure_code}: not stated: {_listed(needs)}"
+
+
+def _cited(line: LineEvaluation) -> str:
+    return line.deciding[0].clause_id if line.deciding else "no clause"
+
+
+REFUSALS: dict[Reason, Callable[[LineEvaluation], str]] = {
+    Reason.MISSING_FACTS: _missing,
+    Reason.NEEDS_DOCUMENTATION: lambda line: (
+        f"{line.procedure_code}: more than {_cited(line)} allows without additional documentation; send the "
+        "documentation of why it is needed"
+    ),
+    Reason.INDIVIDUAL_CONSIDERATION: lambda line: (
+        f"{line.procedure_code}: {_cited(line)} leaves it to individual consideration, no standing criteria decide"
+    ),
+    Reason.OUT_OF_POPULATION: lambda line: f"{line.procedure_code}: {_cited(line)} does not reach this member",
+    Reason.NO_COVERAGE_CRITERIA: lambda line: (
+        f"{line.procedure_code}: the policy in effect states no criteria under which it is covered"
+    ),
+    Reason.CRITERIA_NOT_AUTHORED: lambda line: (
+        f"{line.procedure_code}: {_cited(line)} governs it, but its criteria have not been authored; a person must read it"
+    ),
+    Reason.NO_GOVERNING_POLICY: lambda line: f"{line.procedure_code}: no policy of this payer governs it on this date",
+}
+
+_VERDICTS: dict[Reason, str] = {
+    Reason.CRITERIA_MET: "the criteria of {clause} are met",
+    Reason.EXCLUDED: "{clause} excludes it",
+    Reason.CRITERIA_NOT_MET: "the criteria of {clause} are not met",
+    Reason.BEYOND_LIMIT: "it is beyond the limit of {clause}",
+    Reason.REQUIREMENT_NOT_MET: "the requirement of {clause} is not met",
+}
+
+
+def headline(line: LineEvaluation, as_of: date) -> str:
+    """One sentence: the code, the date, the outcome and the clause that decides."""
+    if line.outcome is Outcome.INSUFFICIENT_EVIDENCE:
+        return f"{REFUSALS[line.reason](line)} (on {as_of})."
+    words = "is covered" if line.outcome is Outcome.COVERED else "is not covered"
+    return f"{line.procedure_code} {words} on {as_of}: {_VERDICTS[line.reason].format(clause=_cited(line))}."
+
+
+def conflict_text(conflict: SourceConflict) -> str:
+    """A conflict of sources in one sentence."""
+    if conflict.kind == "routed_here":
+        return f"{conflict.clause_id} sends this member to the requested service, whose own criteria are not met"
+    against = _listed(list(conflict.contradicts))
+    effect = "following it would change this answer" if conflict.would_change else "it does not change this answer"
+    if conflict.settled_by_rider:
+        effect = "a rider in effect settles the point"
+    relied = "; the requester relied on it" if conflict.relied else ""
+    return f"{conflict.clause_id} contradicts {against}: {effect}{relied}"
