@@ -13,6 +13,7 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from cda.errors import UnavailableError, UsageError
+from cda.serving.http_refusals import OwnRefusals
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ToolServer
 
@@ -47,7 +48,7 @@ def serve_http(server: ToolServer, *, host: str, port: int, allow_hosts: Sequenc
     security = host_rules(host, allow_hosts)
     listener = _bind(host, port)
     app = server.streamable_http_app(host=host, streamable_http_path=PATH, transport_security=security)
-    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+    config = uvicorn.Config(OwnRefusals(app), log_config=None, access_log=False, server_header=False)
     shown = f"[{host}]" if ":" in host else host
     print(f"serving http://{shown}:{listener.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)
     log_quietly()
