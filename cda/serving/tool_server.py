@@ -14,11 +14,13 @@ from typing import Any, Generic, TypeVar
 import anyio.to_thread
 from anyio import AsyncFile
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.stdio import stdio_server
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, CallToolResult, TextContent, ToolAnnotations
 from mcp_types import Tool as ListedTool
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from cda.errors import PolicyToolError
 from cda.serving.arguments import Arguments, Refused
@@ -26,6 +28,12 @@ from cda.serving.arguments import Arguments, Refused
 _log = logging.getLogger(__name__)
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+
+_PROTOCOL_ERRORS: Mapping[int, str] = {
+    METHOD_NOT_FOUND: "method not found",
+    INVALID_PARAMS: "invalid parameters",
+    INTERNAL_ERROR: "internal error",
+}
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -87,6 +95,7 @@ class ToolServer(MCPServer[None]):
             lifespan=lifespan,
             subscriptions=False,
             log_level="WARNING",
+            middleware=[_own_words],
         )
         self._served = {tool.name: tool for tool in tools}
         if len(self._served) != len(tools):
@@ -124,6 +133,19 @@ class ToolServer(MCPServer[None]):
         server = self._lowlevel_server
         async with stdio_server(stdout=stdout) as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
+
+
+async def _own_words(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Protocol errors in fixed words: the SDK's name the method, the address or the prompt that was asked for."""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        raise MCPError(error.code, _PROTOCOL_ERRORS.get(error.code, "the request was refused")) from None
+    except ValidationError:
+        raise MCPError(INVALID_PARAMS, _PROTOCOL_ERRORS[INVALID_PARAMS]) from None
+    except Exception as crash:
+        _log.error("a request crashed: %s", _place(crash))
+        raise MCPError(INTERNAL_ERROR, _PROTOCOL_ERRORS[INTERNAL_ERROR]) from None
 
 
 @asynccontextmanager

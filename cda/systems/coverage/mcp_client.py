@@ -161,9 +161,11 @@ class McpPolicyTools:
             raise _unavailable("answered off its schema: is it another version?") from error
 
     def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        asked = self._client.call_tool(tool, arguments)
         try:
-            call = asyncio.run_coroutine_threadsafe(self._client.call_tool(tool, arguments), self._loop)
+            call = asyncio.run_coroutine_threadsafe(asked, self._loop)
         except RuntimeError as error:  # the loop has ended with the session
+            asked.close()
             raise _unavailable("is gone") from error
         try:
             return call.result(timeout=self._deadline_s + GRACE_S)

@@ -5,6 +5,7 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 from cda.contracts.policy_tools import ClauseView, CodeView, PolicyTools
+from cda.errors import UsageError
 from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from cda.serving.quiet_log import log_quietly
@@ -67,6 +68,8 @@ def run_policy_server(
 
 
 def _open_search(settings: Settings, store: CorpusStore) -> PolicySearch:
+    if settings.embedder == "minilm-int8-dynamic":
+        raise UsageError("CDA_EMBEDDER: the server searches with minilm-int8 or tfidf")
     folder, embedder = ensure_index(store, settings.embedder, settings.index_path)
     return PolicySearch(store, embedder, folder, rule=settings.reranker, lexical=settings.lexical)
 

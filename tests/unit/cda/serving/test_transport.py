@@ -1,0 +1,44 @@
+import socket
+from typing import Any
+
+import pytest
+
+from cda.errors import UnavailableError, UsageError
+from cda.serving.tool_server import ToolServer
+from cda.serving.transport import host_rules, is_loopback, serve_http
+
+pytestmark = pytest.mark.promise("server.loopback")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.9.9.9"])
+def test_the_loopback_needs_no_allow_list(host: str) -> None:
+    assert is_loopback(host)
+    assert "localhost:*" in host_rules(host, ()).allowed_hosts
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.4", "policy.example", "127.0.0.1.evil.example", ""])  # noqa: S104
+def test_any_other_host_is_refused_without_one(host: str) -> None:
+    assert not is_loopback(host)
+    with pytest.raises(UsageError, match="--allow-host"):
+        host_rules(host, ())
+
+
+def test_an_allow_list_replaces_the_loopback_names_on_another_host() -> None:
+    rules = host_rules("10.0.0.4", ["policy.example", "[fd00::1]"])
+    assert rules.enable_dns_rebinding_protection
+    assert rules.allowed_hosts == ["policy.example", "policy.example:*", "[fd00::1]", "[fd00::1]:*"]
+    assert "https://policy.example" in rules.allowed_origins
+    assert not any("localhost" in origin for origin in rules.allowed_origins)
+
+
+@pytest.mark.parametrize("name", ["*", "*.example", "https://policy.example", "policy.example:443", "a b", "-x", ""])
+def test_an_allowed_host_is_a_bare_name(name: str) -> None:
+    with pytest.raises(UsageError, match="bare host name"):
+        host_rules("127.0.0.1", [name])
+
+
+def test_a_taken_port_is_unavailable_and_says_what_to_do() -> None:
+    tools: list[Any] = []
+    server = ToolServer("empty", title="Empty", version="1", instructions="", tools=tools)
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UnavailableError, match="--port"):
+        serve_http(server, host="127.0.0.1", port=taken.getsockname()[1])
