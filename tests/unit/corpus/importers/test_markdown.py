@@ -90,6 +90,15 @@ def test_a_bulletin_becomes_a_policy_with_its_window_codes_and_criterion(
     }
 
 
+@pytest.mark.promise("importers.markdown")
+def test_the_bulletin_in_the_guide_lands_without_fault_or_warning(imported: Callable[..., ImportResult]) -> None:
+    guide = (Path(__file__).parents[4] / "docs/guides/import-policies.md").read_text(encoding="utf-8")
+    example = guide.split("````markdown\n")[1].split("````")[0]
+    result = imported(example)
+    assert (result.faults, result.warnings) == ((), ())
+    assert [(clause["id"], clause["criterion"] is None) for clause in clauses(result)] == [("C2", False)]
+
+
 @pytest.mark.promise("importers.whole_sentences")
 def test_a_list_stays_with_its_lead_in_and_its_unless(imported: Callable[..., ImportResult]) -> None:
     assert clauses(imported(FRONT + BODY))[1]["text"] == (
