@@ -103,6 +103,8 @@ class Rules:
             seen.setdefault(id_, f"{entry.file}:{line}")
         texts: dict[str, tuple[str, str]] = {}
         for entry, id_, clause in clause_owners(self._authored):
+            if not (clause.id or clause.clause_id):
+                continue
             if id_ in texts:
                 text, place = texts[id_]
                 how = "is written twice" if text == clause.text else "is reused with other text"
@@ -164,7 +166,7 @@ class Rules:
     def _clause_faults(
         self, file: str, owner: str, clause: AuthoredClause, codes: Sequence[str], *, overrides: Sequence[str] | None
     ) -> Iterator[Fault]:
-        id_ = clause_id(owner, clause)
+        id_ = clause_id(owner, clause) if clause.id or clause.clause_id else owner
         if (clause.id is None) == (clause.clause_id is None):
             yield Fault(file, clause.line(), id_, "a clause has either an id or a full clause_id; write one of them")
         for code in clause.codes:

@@ -40,7 +40,7 @@ def documents(text: str) -> Iterator[tuple[Any, list[LineFault]]]:
     try:
         while loader.check_node():
             faults: list[LineFault] = []
-            value = _build(loader.get_node(), faults, set())
+            value = _build(loader.get_node(), faults, {})
             if value is not None or faults:
                 yield value, faults
     except yaml.MarkedYAMLError as error:
@@ -52,16 +52,21 @@ def documents(text: str) -> Iterator[tuple[Any, list[LineFault]]]:
         loader.dispose()
 
 
-def _build(node: yaml.Node, faults: list[LineFault], seen: set[int]) -> Any:
+def _build(node: yaml.Node, faults: list[LineFault], built_before: dict[int, Any]) -> Any:
     line = node.start_mark.line + 1
-    if id(node) in seen:
-        faults.append((line, "an alias stands for a value; write the value out where it is used"))
-        return None
-    seen.add(id(node))
+    if id(node) in built_before:
+        faults.append((line, "an alias stands for this value elsewhere; write the value out where it is used"))
+        return built_before[id(node)]
+    built_before[id(node)] = None  # what an alias inside its own anchor gets
+    built_before[id(node)] = value = _value(node, line, faults, built_before)
+    return value
+
+
+def _value(node: yaml.Node, line: int, faults: list[LineFault], built_before: dict[int, Any]) -> Any:
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node)
     if isinstance(node, yaml.SequenceNode):
-        return [_build(item, faults, seen) for item in node.value]
+        return [_build(item, faults, built_before) for item in node.value]
     built = Lined(line)
     for key_node, value_node in node.value:
         key_line = key_node.start_mark.line + 1
@@ -71,7 +76,7 @@ def _build(node: yaml.Node, faults: list[LineFault], seen: set[int]) -> Any:
             faults.append((key_line, what))
             continue
         built.lines[key] = key_line
-        built[key] = _build(value_node, faults, seen)
+        built[key] = _build(value_node, faults, built_before)
     return built
 
 
