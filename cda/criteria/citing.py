@@ -6,7 +6,9 @@ member's are not shown: a clause about type 2 diabetes explains nothing to a mem
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
+from cda.contracts.policy_tools import ClauseView
 from cda.criteria.criterion import Beyond
 from cda.criteria.evaluate import DIAGNOSIS_CODES, Context, Node, Presumption, evaluate
 from cda.criteria.rules import LineRules, Role
@@ -19,7 +21,8 @@ class Deciding:
     """One clause of the answer: what it does for the line, what it came to, and the explanation.
 
     truth: of a covering clause, that it is met; of an exclusion, that it applies; of a limit or duty, that it is kept.
-    The tree of a rider clause is that of what it patches or keeps.
+    The tree of a rider clause is that of what it patches or keeps. at_issue: False for an alternative for another
+    condition than this member's.
     """
 
     clause_id: str
@@ -28,12 +31,20 @@ class Deciding:
     tree: Node
     policy_id: str
     version: str
+    effective_start: date | None
+    effective_end: date | None
+    at_issue: bool = True
+
+    @classmethod
+    def clause(cls, clause: ClauseView, role: Role, node: Node, *, at_issue: bool = True) -> "Deciding":
+        """The clause in a role, with its explanation."""
+        start, end = clause.effective_start, clause.effective_end
+        return cls(clause.clause_id, role, node.truth, node, clause.policy_id, clause.version, start, end, at_issue)
 
     @classmethod
     def of(cls, finding: Finding) -> "Deciding":
         """The clause of a finding."""
-        clause = finding.rule.clause
-        return cls(clause.clause_id, finding.rule.role, finding.truth, finding.node, clause.policy_id, clause.version)
+        return cls.clause(finding.rule.clause, finding.rule.role, finding.node, at_issue=finding.at_issue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +94,13 @@ def with_riders(
         held = next((f for f in main if f.rule.clause.policy_id in clause.overrides_policy_ids), None)
         nodes = [n for n in (held.node.walk() if held else ()) if n.fact in kept & blocking]
         if nodes:
-            first.append(
-                Deciding(clause.clause_id, Role.KEEPS, nodes[0].truth, nodes[0], clause.policy_id, clause.version)
-            )
+            first.append(Deciding.clause(clause, Role.KEEPS, nodes[0]))
     for clause, role in rules.riders:
         patched = next((f for f in main if clause.clause_id in f.rule.patched_by), None)
         if patched is None:
             continue
         node = _patched_node(patched.node, clause.clause_id)
-        entry = Deciding(clause.clause_id, role, node.truth, node, clause.policy_id, clause.version)
+        entry = Deciding.clause(clause, role, node)
         decides = clause.clause_id in deciding_riders or (role is not Role.WAIVES and node.truth is not Truth.MET)
         (first if decides else last).append(entry)
     shown = [_as_authored(f, context) for f in main if not _superseded(f)]
@@ -189,8 +198,6 @@ def _superseded(finding: Finding) -> bool:
 
 def _as_authored(finding: Finding, context: Context) -> Deciding:
     """The clause with the explanation of its own words: a replaced limit shows the bulletin's figure."""
-    shown = Deciding.of(finding)
     if finding.rule.role is not Role.LIMIT or not finding.rule.patched_by:
-        return shown
-    tree = evaluate(finding.rule.authored, context)
-    return Deciding(shown.clause_id, shown.role, tree.truth, tree, shown.policy_id, shown.version)
+        return Deciding.of(finding)
+    return Deciding.clause(finding.rule.clause, Role.LIMIT, evaluate(finding.rule.authored, context))

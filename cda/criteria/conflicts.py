@@ -9,20 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from cda.contracts.decision import Outcome
-from cda.contracts.facts import Fact, FactDefinition, FactState
-from cda.contracts.policy_tools import ClauseView
-from cda.criteria.criterion import Covers, Routes, Statement, parse_criterion
-from cda.criteria.evaluate import Context, evaluate
-from cda.criteria.expression import Expression, Leaf, Waived, facts_of, walk
+from cda.contracts.facts import Fact, FactState
+from cda.criteria.criterion import Statement
+from cda.criteria.evaluate import Context, truth_of
+from cda.criteria.expression import Leaf, Waived, facts_of, walk
 from cda.criteria.governing import Governing
 from cda.criteria.rules import LineRules, Rule, Substitution
 from cda.criteria.truth import Truth
 
 RELIANCE = "requester_relied_on_faq"
 """The fact that says that the requester leaned on a lower source."""
-
-
-Routing = tuple[tuple[ClauseView, Expression], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +73,14 @@ def lower_sources(
     return tuple(conflicts)
 
 
-def routed_here(routes: Routing, outcome: Outcome, context: Context) -> tuple[SourceConflict, ...]:
+def routed_here(found: Governing, outcome: Outcome, context: Context) -> tuple[SourceConflict, ...]:
     """The clauses, of other services, that send this member to the requested one although it is not covered."""
     if outcome is Outcome.COVERED:
         return ()
     return tuple(
         SourceConflict("routed_here", clause.clause_id, (), would_change=True)
-        for clause, when in routes
-        if evaluate(when, context).truth is Truth.MET
-    )
-
-
-def routes_to(code: str, found: Governing, definitions: Mapping[str, FactDefinition]) -> Routing:
-    """The clauses, of services other than `code`, whose UNLESS routes members to `code`, and when it does."""
-    return tuple(
-        (clause, criterion.unless.when)
-        for clause in found.elsewhere
-        if _may_route(clause, code)
-        if isinstance(criterion := parse_criterion(clause.criterion or {}, definitions, clause.clause_id), Covers)
-        if isinstance(criterion.unless, Routes)
+        for clause, when in found.routing
+        if truth_of(when, context) is Truth.MET
     )
 
 
@@ -127,9 +112,3 @@ def _settled(rule: Rule, leaf: Leaf) -> bool:
     if rule.beyond is not None:
         return bool(rule.patched_by)
     return any(isinstance(node, Waived) and leaf.fact in facts_of(node) for node in walk(rule.expression))
-
-
-def _may_route(clause: ClauseView, code: str) -> bool:
-    """A look at the data, so that only clauses that can matter are parsed."""
-    unless = (clause.criterion or {}).get("unless")
-    return isinstance(unless, Mapping) and unless.get("to") == code

@@ -11,7 +11,8 @@ from datetime import date
 
 from cda.contracts.facts import FactDefinition
 from cda.contracts.policy_tools import ClauseView
-from cda.criteria.criterion import Criterion, Patch, Statement, parse_criterion
+from cda.criteria.criterion import Covers, Criterion, Patch, Routes, Statement, parse_criterion
+from cda.criteria.expression import Expression
 from cda.errors import CriterionError
 from corpus.model import DocType
 
@@ -24,14 +25,14 @@ class Governing:
 
     bulletins: bulletins and national or local determinations. riders: patches, and statements of riders.
     lower: FAQs and articles, which never decide. unauthored: bulletin clauses without a criterion.
-    elsewhere: bulletin clauses of this payer in effect that do not name the code; their criteria stay unread.
+    routing: clauses of other services whose UNLESS routes members to this code, each with when it does.
     """
 
     bulletins: tuple[tuple[ClauseView, Criterion], ...]
     riders: tuple[tuple[ClauseView, Patch | Statement], ...]
     lower: tuple[tuple[ClauseView, Statement], ...]
     unauthored: tuple[ClauseView, ...]
-    elsewhere: tuple[ClauseView, ...]
+    routing: tuple[tuple[ClauseView, Expression], ...]
 
 
 def governing(
@@ -45,10 +46,11 @@ def governing(
 ) -> Governing:
     """Return what governs `procedure_code`. Raises CriterionError for a criterion that is not in the language, and
     ValueError for a document type that the corpus does not know."""
-    in_force = _in_order(clause for clause in clauses if clause.payer_id == payer_id and clause.in_effect(as_of))
-    ours = [clause for clause in in_force if procedure_code in clause.codes]
+    in_force = [clause for clause in clauses if clause.payer_id == payer_id and clause.in_effect(as_of)]
+    ours = _in_order(clause for clause in in_force if procedure_code in clause.codes)
     bulletins = [clause for clause in ours if _is_bulletin(clause)]
     policies = {clause.policy_id for clause in bulletins}
+    routing = _in_order(c for c in in_force if _routes_to(c, procedure_code) and _is_bulletin(c) and c not in ours)
     return Governing(
         bulletins=tuple((c, _read(c, definitions)) for c in bulletins if c.criterion is not None),
         riders=tuple(
@@ -63,7 +65,11 @@ def governing(
             if isinstance(criterion := _read(clause, definitions), Statement)
         ),
         unauthored=tuple(clause for clause in bulletins if clause.criterion is None),
-        elsewhere=tuple(c for c in in_force if procedure_code not in c.codes and _is_bulletin(c)),
+        routing=tuple(
+            (clause, criterion.unless.when)
+            for clause in routing
+            if isinstance(criterion := _read(clause, definitions), Covers) and isinstance(criterion.unless, Routes)
+        ),
     )
 
 
@@ -74,6 +80,12 @@ def _is_bulletin(clause: ClauseView) -> bool:
 def _rides(clause: ClauseView, plan_id: str | None, policies: set[str]) -> bool:
     own_plan = clause.source == "rider" and plan_id is not None and clause.plan_id == plan_id
     return own_plan and not policies.isdisjoint(clause.overrides_policy_ids)
+
+
+def _routes_to(clause: ClauseView, code: str) -> bool:
+    # A look at the data, so that of all clauses only those that route here are parsed.
+    unless = (clause.criterion or {}).get("unless")
+    return isinstance(unless, Mapping) and unless.get("to") == code
 
 
 def _rider_criterion(clause: ClauseView, definitions: Mapping[str, FactDefinition]) -> Patch | Statement:

@@ -21,7 +21,7 @@ from cda.criteria.citing import (
     needed,
     with_riders,
 )
-from cda.criteria.conflicts import RELIANCE, Retrial, SourceConflict, lower_sources, routed_here, routes_to
+from cda.criteria.conflicts import RELIANCE, Retrial, SourceConflict, lower_sources, routed_here
 from cda.criteria.derive import Derivations
 from cda.criteria.evaluate import DIAGNOSIS_CODES, Context, Node, Presumption, evaluate
 from cda.criteria.expression import facts_of
@@ -52,12 +52,14 @@ class LineEvaluation:
     deciding: the clauses a reader must see, the one that decides first. considered: every rule of the line, by clause
     id. blocking: the leaf that keeps the line from being covered. missing: the facts whose absence leaves it open,
     first the one that decides most. flips: smallest changes of facts that would change the outcome. presumed: what the
-    deciding clauses take for granted. facts: as given and derived.
+    deciding clauses take for granted. facts: as given and derived. riders: the rider clauses in force for the line.
     """
 
     procedure_code: str
+    as_of: date
     outcome: Outcome
     reason: Reason
+    facts: Mapping[str, Fact]
     deciding: tuple[Deciding, ...] = ()
     considered: tuple[Deciding, ...] = ()
     blocking: Node | None = None
@@ -65,8 +67,8 @@ class LineEvaluation:
     flips: tuple[Flip, ...] = ()
     source_conflicts: tuple[SourceConflict, ...] = ()
     presumed: tuple[PresumedFact, ...] = ()
+    riders: tuple[str, ...] = ()
     prior_authorization: PriorAuthorization = _NOTHING_SAID
-    facts: Mapping[str, Fact] | None = None
 
 
 def decide_line(
@@ -108,7 +110,7 @@ def facts_needed(
     )
     rules = line_rules(found, definitions, ())
     compared = {fact for rule in rules.rules for fact in rule.facts}
-    routed = {fact for _, when in routes_to(procedure_code, found, definitions) for fact in facts_of(when)}
+    routed = {fact for _, when in found.routing for fact in facts_of(when)}
     relied = {RELIANCE} if found.lower and RELIANCE in definitions else set()
     names = compared | routed
     return tuple(sorted(names | relied | Derivations(definitions, names).facts))
@@ -130,8 +132,7 @@ class _Line:
         self.code, self.found, self.definitions, self.codes = code, found, definitions, codes
         self.rules = line_rules(found, definitions, codes)
         compared = {fact for rule in self.rules.rules for fact in rule.facts}
-        self.routes = routes_to(code, found, definitions)
-        compared |= {fact for _, when in self.routes for fact in facts_of(when)}
+        compared |= {fact for _, when in found.routing for fact in facts_of(when)}
         self.derivations = Derivations(definitions, compared)
         self.context = Context(self.derivations.apply(facts, as_of), definitions, codes, as_of)
         self.findings = self._findings(self.rules)
@@ -147,8 +148,10 @@ class _Line:
         deciding = self._deciding(main, wanted)
         return LineEvaluation(
             procedure_code=self.code,
+            as_of=self.context.as_of,
             outcome=self.outcome,
             reason=self.reason,
+            facts=self.context.facts,
             deciding=deciding,
             considered=tuple(Deciding.of(finding) for finding in self.findings),
             blocking=self._blocking(main, wanted),
@@ -156,8 +159,8 @@ class _Line:
             flips=trials.flips(self._preferred(main, wanted)),
             source_conflicts=self._conflicts(deciding),
             presumed=self._presumed(deciding),
+            riders=tuple(clause.clause_id for clause, _ in self.found.riders),
             prior_authorization=self._prior_authorization(),
-            facts=self.context.facts,
         )
 
     def _findings(self, rules: LineRules) -> list[Finding]:
@@ -168,19 +171,18 @@ class _Line:
         return judge(self._findings(rules))[0]
 
     def _ungoverned(self) -> LineEvaluation:
-        unauthored = tuple(
-            Deciding(c.clause_id, Role.NOT_AUTHORED, Truth.UNKNOWN, _NOT_AUTHORED, c.policy_id, c.version)
-            for c in self.found.unauthored
-        )
+        unauthored = tuple(Deciding.clause(c, Role.NOT_AUTHORED, _NOT_AUTHORED) for c in self.found.unauthored)
         governed = bool(self.found.bulletins)
         reason = Reason.CRITERIA_NOT_AUTHORED if unauthored else Reason.NO_GOVERNING_POLICY
         return LineEvaluation(
             procedure_code=self.code,
+            as_of=self.context.as_of,
             outcome=Outcome.INSUFFICIENT_EVIDENCE,
             reason=Reason.NO_COVERAGE_CRITERIA if governed else reason,
-            deciding=unauthored,
-            prior_authorization=self._prior_authorization(),
             facts=self.context.facts,
+            deciding=unauthored,
+            riders=tuple(clause.clause_id for clause, _ in self.found.riders),
+            prior_authorization=self._prior_authorization(),
         )
 
     def _wanted(self, main: Sequence[Finding], trials: Trials) -> list[Needed]:
@@ -236,7 +238,7 @@ class _Line:
         )
         shown = frozenset(entry.clause_id for entry in deciding)
         lower = lower_sources(self.found, self.rules, shown, retrial, self.context.facts)
-        return lower + routed_here(self.routes, self.outcome, self.context)
+        return lower + routed_here(self.found, self.outcome, self.context)
 
     def _presumed(self, deciding: Sequence[Deciding]) -> tuple[PresumedFact, ...]:
         used = [

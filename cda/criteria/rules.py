@@ -186,7 +186,7 @@ class _Patcher:
         )
         parts: list[Expression] = [expression, *added]
         if isinstance(unless := criterion.unless, Routes):
-            away = f"not routed to {unless.to}"
+            away = f"not routed to {unless.to}, as when {unless.when.label}"
             parts.append(Not(unless.when, "unless", away))
         if len(parts) > 1:
             expression = AllOf(tuple(parts), "criterion", labels.composite("all of", [p.label for p in parts], None))

@@ -23,7 +23,10 @@ class Truth(IntEnum):
 
 def negation(truth: Truth) -> Truth:
     """NOT: swaps MET and NOT_MET, leaves UNKNOWN."""
-    return Truth(2 - truth)
+    return _OPPOSITE[truth]
+
+
+_OPPOSITE = (Truth.MET, Truth.UNKNOWN, Truth.NOT_MET)
 
 
 def conjunction(truths: Sequence[Truth]) -> Truth:
