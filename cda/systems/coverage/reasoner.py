@@ -21,24 +21,11 @@ from cda.criteria.citing import Deciding
 from cda.criteria.evaluate import Node
 from cda.criteria.line import LineEvaluation, decide_line
 from cda.criteria.rules import Role
-from cda.criteria.truth import Truth
 from cda.harness.reasoner import Case, LineReasoned, Reasoned
 from cda.systems.coverage.evidence import evidence_of
+from cda.systems.coverage.roots import ROOTS, STATUS_OF
 from cda.systems.coverage.wording import REFUSALS, conflict_text, headline
 
-ROOTS = {
-    Role.COVERS: "covers_if",
-    Role.EXCLUDES: "excludes_if",
-    Role.LIMIT: "limit",
-    Role.REQUIRES: "requires",
-    Role.SCOPE: "scope",
-    Role.INDIVIDUAL: "states",
-    Role.KEEPS: "keeps",
-    Role.WAIVES: "patch",
-    Role.REPLACES_LIMIT: "patch",
-    Role.ADDS: "patch",
-    Role.NOT_AUTHORED: None,
-}
 ROOT_WORDS = {
     Role.COVERS: "coverage criteria",
     Role.EXCLUDES: "exclusion",
@@ -172,7 +159,7 @@ def _waived_elsewhere(entry: Deciding) -> bool:
 
 
 def _claim(clause: ClauseView, words: str, path: str | None, node: Node, evidence: tuple[FactEvidence, ...]) -> Claim:
-    status = STATUS[node.truth] if node.presumption is None else "presumed"
+    status = STATUS_OF[node.truth] if node.presumption is None else "presumed"
     return Claim.model_validate(
         {
             "text": f"{words}: {status.replace('_', ' ')}",
@@ -186,9 +173,6 @@ def _claim(clause: ClauseView, words: str, path: str | None, node: Node, evidenc
 
 def _stated(clause: ClauseView) -> Claim:
     return Claim(text="lower source that says otherwise", citation=whole(clause), criterion="states", status="met")
-
-
-STATUS = {Truth.MET: "met", Truth.NOT_MET: "not_met", Truth.UNKNOWN: "unknown"}
 
 
 def whole(clause: ClauseView) -> Citation:

@@ -1,0 +1,109 @@
+"""The verifier's judge: re-evaluates, cold, what a claim says of a clause's criterion, and whether the claims together
+carry the outcome. It sees clauses as the store holds them now and the evidence that the claims show, nothing else."""
+
+from collections.abc import Mapping, Sequence
+
+from cda.contracts.decision import Claim, FactEvidence, Outcome
+from cda.contracts.facts import Fact, FactDefinition
+from cda.contracts.policy_tools import ClauseView
+from cda.criteria.criterion import (
+    AddNode,
+    Criterion,
+    ReplaceLimit,
+    Statement,
+    parse_criterion,
+)
+from cda.criteria.derive import derive_facts
+from cda.criteria.evaluate import Context, Node, evaluate
+from cda.criteria.governing import Governing
+from cda.criteria.line import decide_line
+from cda.criteria.rules import line_rules
+from cda.errors import CriterionError
+from cda.harness.reasoner import Case
+from cda.systems.coverage.evidence import facts_from
+from cda.systems.coverage.roots import ROOTS, STATUS_OF
+
+
+class CriteriaJudge:
+    """Judges claims by the criteria language. Deterministic."""
+
+    def __init__(self, definitions: Mapping[str, FactDefinition]) -> None:
+        self._definitions = definitions
+
+    def node(self, case: Case, clause: ClauseView, claim: Claim) -> str | None:
+        """None when the node that the claim names has, on the claim's evidence alone, the status it claims."""
+        try:
+            facts = self._facts(case, claim.evidence)
+            criterion = parse_criterion(clause.criterion or {}, self._definitions, clause.clause_id)
+        except (ValueError, CriterionError):
+            return "the claim's evidence or the clause's criterion cannot be read"
+        path = claim.criterion or ""
+        context = Context(facts, self._definitions, case.request.diagnosis_codes, case.as_of)
+        if path in ("patch", "states", "keeps"):
+            return _why_not_stated(criterion, path, claim, context)
+        node = _find(clause, criterion, path, context)
+        if node is None:
+            return "the clause's criterion has no such node"
+        found = STATUS_OF[node.truth]
+        if claim.status == "presumed":
+            return None if node.presumed or found == "unknown" else f"nothing is presumed there: it is {found}"
+        return None if found == claim.status else f"on the evidence shown it is {found}, not {claim.status}"
+
+    def outcome(
+        self, case: Case, clauses: Sequence[ClauseView], claims: Sequence[Claim], outcome: Outcome
+    ) -> str | None:
+        """None when the cited clauses and the evidence shown, alone, give the outcome for some requested code."""
+        try:
+            facts = self._facts(case, [item for claim in claims for item in claim.evidence])
+            reached = {
+                decide_line(
+                    procedure_code=code, clauses=clauses, definitions=self._definitions, facts=facts,
+                    diagnosis_codes=case.request.diagnosis_codes, as_of=case.as_of,
+                    plan_id=case.request.plan_id, payer_id=case.request.payer_id,
+                ).outcome
+                for code in case.codes
+            }
+        except (ValueError, CriterionError):
+            return "the claims' evidence cannot be read"
+        if outcome in reached:
+            return None
+        return f"the cited clauses and the evidence shown do not give {outcome.value}"
+
+    def _facts(self, case: Case, evidence: Sequence[FactEvidence]) -> Mapping[str, Fact]:
+        return derive_facts(facts_from(evidence, self._definitions), self._definitions, case.as_of)
+
+
+def _why_not_stated(criterion: Criterion, path: str, claim: Claim, context: Context) -> str | None:
+    """Rider patches and statements: what they say is in the clause; a replaced limit is compared."""
+    if path in ("states", "keeps"):
+        if not isinstance(criterion, Statement):
+            return "the clause states nothing"
+        return None if path == "states" or criterion.keeps else "the rider clause keeps no requirement"
+    if isinstance(criterion, ReplaceLimit):
+        return _why_not_within(criterion, claim, context)
+    if isinstance(criterion, AddNode):
+        node = evaluate(criterion.requirement, context)
+        found = STATUS_OF[node.truth]
+        return None if claim.status in (found, "presumed") else f"the added requirement is {found}"
+    return None if claim.status == "met" else "a waiver in effect is met"
+
+
+def _why_not_within(criterion: ReplaceLimit, claim: Claim, context: Context) -> str | None:
+    fact = context.facts.get(criterion.fact)
+    if fact is None:
+        return None if claim.status == "presumed" else "no quantity is shown"
+    high = getattr(fact.value, "hi", None)
+    within = "met" if high is not None and high <= criterion.value else "not_met"
+    return None if within == claim.status else f"the quantity shown is {within} under the rider's limit"
+
+
+def _find(clause: ClauseView, criterion: Criterion, path: str, context: Context) -> Node | None:
+    """The node at `path`, evaluated on the clause alone; the root stands for the clause with its own UNLESS applied."""
+    found = Governing(bulletins=((clause, criterion),), riders=(), lower=(), unauthored=(), elsewhere=())
+    rules = line_rules(found, context.definitions, context.diagnosis_codes).rules
+    if not rules:
+        return None
+    tree = evaluate(rules[0].expression, context)
+    if path == ROOTS[rules[0].role]:
+        return tree
+    return next((node for node in tree.walk() if node.path == path), None)
