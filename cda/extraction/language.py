@@ -1,0 +1,131 @@
+"""The language data that all facts share: cues, sections, abbreviations, numbers, units, named lists.
+
+The files beside this module are data (language.yaml, cues.yaml, quantities.yaml); they are read once, on first use.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from cda.errors import CriterionError
+from cda.extraction.phrases import Phrase, PhraseCompiler
+
+KINDS = frozenset(
+    {"negation", "hedge", "plan", "hypothetical", "family", "payer", "past", "now", "doubt", "against", "nothing"}
+)
+DIRECTIONS = frozenset({"forward", "back", "both", "sentence"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A cue as declared: what it does to the mentions it reaches, and how far it reaches (in words)."""
+
+    kind: str
+    direction: str
+    reach: int
+    stops: str
+    crosses_commas: bool
+    guard: int
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """Everything in the shared files, ready for look-up."""
+
+    cues: Mapping[str, Sequence[tuple[tuple[str, ...], Cue]]]
+    stops: Mapping[str, Mapping[str, Sequence[tuple[str, ...]]]]
+    sections: Mapping[str, str | None]
+    header: re.Pattern[str]
+    never_end: frozenset[str]
+    may_end: frozenset[str]
+    openers: frozenset[str]
+    answers: Mapping[str, re.Pattern[str]]
+    numbers: Mapping[str, float]
+    quantities: Mapping[str, Any]
+    lists: Mapping[str, Sequence[str]]
+    irregular: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @cached_property
+    def compiler(self) -> PhraseCompiler:
+        """Compiles phrases with these named lists."""
+        return PhraseCompiler(self.lists, self.irregular)
+
+    @cached_property
+    def lexical_rates(self) -> list[tuple[Phrase, float | None]]:
+        """Words that are a daily rate in themselves (QID, before meals and at bedtime); None = not a rate after all."""
+        return [
+            (self.compiler.phrase(str(phrase)), None if value is None else float(value))
+            for phrase, value in self.quantities["rates"].items()
+        ]
+
+
+@lru_cache(maxsize=1)
+def shared_language() -> Language:
+    """The language data shipped with this package."""
+    here = Path(__file__).parent
+    files = {name: _load(here / f"{name}.yaml") for name in ("language", "cues", "quantities")}
+    general, cues = files["language"], files["cues"]
+    sections = {
+        name: (None if mood == "none" else mood) for mood, names in general["sections"].items() for name in names
+    }
+    names = "|".join(re.escape(n).replace(r"\ ", r"\s+") for n in sorted(sections, key=len, reverse=True))
+    return Language(
+        cues=_index_cues(cues["cues"], set(cues["stops"])),
+        stops={name: _index(words) for name, words in cues["stops"].items()},
+        sections=sections,
+        header=re.compile(rf"[\s#*=\-\d.)]*(?P<name>{names})[\s*=]*(?P<colon>:|-\s|\s-\s)?"),
+        never_end=frozenset(general["abbreviations"]["never_end"]),
+        may_end=frozenset(general["abbreviations"]["may_end"]),
+        openers=frozenset(general["openers"]),
+        answers={kind: re.compile(pattern, re.X) for kind, pattern in general["answers"].items()},
+        numbers=files["quantities"]["numbers"],
+        quantities=files["quantities"],
+        lists=general["lists"],
+        irregular=general["irregular"],
+    )
+
+
+def _load(path: Path) -> Any:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with path.open(encoding="utf-8") as file:
+        return yaml.load(file, Loader=loader)  # noqa: S506 - a safe loader, the quick one where it is built
+
+
+def expand(phrase: str) -> list[tuple[str, ...]]:
+    """The word sequences of a cue: `(a|b) c` gives (a, c) and (b, c); `(a|)` may be missing."""
+    parts = re.findall(r"\(([^)]*)\)|([^\s()]+)", phrase)
+    choices = [group.split("|") if group else [word] for group, word in parts]
+    return [tuple(" ".join(choice).split()) for choice in product(*choices)]
+
+
+def _index(phrases: Sequence[str]) -> dict[str, list[tuple[str, ...]]]:
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in phrases:
+        for words in expand(str(phrase)):
+            found.setdefault(words[0], []).append(words)
+    return {first: sorted(set(items), key=lambda w: (-len(w), w)) for first, items in found.items()}
+
+
+def _index_cues(groups: Sequence[Mapping[str, Any]], stops: set[str]) -> dict[str, list[tuple[tuple[str, ...], Cue]]]:
+    found: dict[str, list[tuple[tuple[str, ...], Cue]]] = {}
+    for group in groups:
+        cue = Cue(
+            kind=group["kind"],
+            direction=group.get("direction", "forward"),
+            reach=group.get("reach", 99),
+            stops=group.get("stops", "sentence"),
+            crosses_commas=group.get("crosses_commas", False),
+            guard=group.get("guard", 0),
+        )
+        if cue.kind not in KINDS or cue.direction not in DIRECTIONS or cue.stops not in stops:
+            raise CriterionError(f"cues.yaml: a group of kind {cue.kind!r} has an unknown kind, direction or stops")
+        for phrase in group["words"]:
+            for words in expand(str(phrase)):
+                found.setdefault(words[0], []).append((words, cue))
+    return {first: sorted(items, key=lambda item: -len(item[0])) for first, items in found.items()}

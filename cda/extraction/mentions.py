@@ -1,0 +1,324 @@
+"""Where a note speaks of a fact, and what each place amounts to once its context is read."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import StrEnum
+from math import inf
+
+from cda.contracts.facts import FactType, Interval
+from cda.extraction.language import Language
+from cda.extraction.lexicon import Form, Lexicon
+from cda.extraction.note import Note, Sentence
+from cda.extraction.phrases import Phrase
+from cda.extraction.quantities import Quantity, QuantityReader
+from cda.extraction.scope import FoundCue, ScopeReader, Setting
+
+Span = tuple[int, int]
+TRAILING = " \x00,.:;-(/'\"*"
+
+
+class Standing(StrEnum):
+    """What a mention amounts to."""
+
+    HOLDS = "holds"
+    EXCLUDED = "excluded"  # a class value is denied: not this one
+    PAST = "past"
+    HEDGED = "hedged"
+    ELSEWHERE = "elsewhere"  # a plan, a payer's rule, another person, a condition
+    DOUBT = "doubt"
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One reading of a fact at one place; `why` holds the words that took it out of the running."""
+
+    value: bool | str | Interval
+    start: int
+    end: int
+    standing: Standing = Standing.HOLDS
+    why: str | None = None
+    now: bool = False
+    own: bool = False
+    firm_doubt: bool = False
+    dated: tuple[date, date] | None = None
+
+
+class Reader:
+    """Reads the mentions of facts in one note; sentences, cues and quantities are read once and shared."""
+
+    def __init__(self, note: Note, language: Language, quantities: QuantityReader) -> None:
+        self.note = note
+        self._scope = ScopeReader(language)
+        self._language = language
+        self._quantities = quantities
+        self._cues: dict[int, list[FoundCue]] = {}
+        self._read: dict[int, list[Quantity]] = {}
+        self._spans: dict[Phrase, list[Span]] = {}
+
+    def quantities(self, sentence: Sentence) -> list[Quantity]:
+        """The quantities of a sentence."""
+        if sentence.start not in self._read:
+            self._read[sentence.start] = self._quantities.read(self.note, sentence)
+        return self._read[sentence.start]
+
+    def cues(self, sentence: Sentence) -> list[FoundCue]:
+        """The cues of a sentence."""
+        if sentence.start not in self._cues:
+            self._cues[sentence.start] = self._scope.cues(self.note, sentence)
+        return self._cues[sentence.start]
+
+    def spans(self, phrases: Iterable[Phrase]) -> list[tuple[Span, int]]:
+        """The spans of the phrases with the index of the phrase."""
+        found: list[tuple[Span, int]] = []
+        for index, phrase in enumerate(phrases):
+            if phrase not in self._spans:
+                norm = self.note.norm
+                self._spans[phrase] = [(m.start(), m.start() + len(m[0].rstrip(TRAILING))) for m in phrase.find(norm)]
+            found += [(span, index) for span in self._spans[phrase]]
+        return found
+
+    def sayings(self, lexicon: Lexicon) -> list[Mention]:
+        """Mentions by phrases. Of overlapping phrases the longest speaks; a mask silences what it covers."""
+        candidates = [(span, i) for span, i in self.spans(s.phrase for s in lexicon.sayings)]
+        masks = [(span, -1) for span, _ in self.spans(lexicon.masks)]
+        ranked = [(span, i, not (i < 0 or lexicon.sayings[i].own)) for span, i in candidates + masks]
+        chosen = _longest(ranked)
+        covered = [span for span, _ in chosen]
+        members = [span for span, _ in self.spans(lexicon.group)] if lexicon.group else []
+        found = []
+        for span, index in chosen:
+            if index >= 0:
+                saying = lexicon.sayings[index]
+                mention = Mention(saying.value, *span, own=saying.own)
+                found.append(self.place(lexicon, mention, [span], covered, members))
+        return found
+
+    def place(
+        self,
+        lexicon: Lexicon,
+        mention: Mention,
+        parts: Sequence[Span],
+        covered: Sequence[Span] = (),
+        members: Sequence[Span] = (),
+    ) -> Mention:
+        """The mention with its standing, as the context of each of its parts decides."""
+        kinds: dict[str, FoundCue] = {}
+        start, end = mention.start, mention.end
+        sentence = self.note.sentence_at(mention.start)
+        answer = self._answer(mention, sentence) if not lexicon.is_quantity else None
+        for part in parts:
+            setting = self._scope.setting(self.note, sentence, part, self.cues(sentence), covered, members)
+            start, end = min(start, setting.start), max(end, setting.end)
+            for kind, cue in setting.kinds.items():
+                kinds.setdefault(kind, cue)
+        words = {kind: self.note.text[cue.start : cue.end] for kind, cue in kinds.items()}
+        if sentence.mood:
+            words.setdefault(sentence.mood, f"{sentence.mood} section")
+        if answer:
+            words.pop("guard", None)
+            words.setdefault(answer[0], answer[1])
+            end = max(end, answer[2])
+        placed = judge(lexicon, replace(mention, start=start, end=end), words)
+        return replace(placed, now="now" in words and "past" not in words)
+
+    def _answer(self, mention: Mention, sentence: Sentence) -> tuple[str, str, int] | None:
+        """A form's answer behind (or a box before) the mention: `CHF: N`, `CHF (-)`, `[ ] CHF`."""
+        head = self.note.norm[sentence.start : mention.start].rstrip()
+        for kind, pattern in self._language.answers.items():
+            if match := pattern.match(self.note.norm, mention.end, sentence.end):
+                return kind, self.note.text[match.start() : match.end()].strip(), match.end()
+        if head.endswith("\x03"):
+            return "unticked", "an empty box", mention.end
+        return None
+
+    def quantity_mentions(self, lexicon: Lexicon) -> list[Mention]:
+        """Mentions of a quantity: by forms first, then by the nearest anchor."""
+        marks = _longest(
+            [(span, 0, False) for span, _ in self.spans(lexicon.anchors)]
+            + [(span, 1, False) for span, _ in self.spans(lexicon.barriers)]
+            + [(span, 2, False) for span, _ in self.spans(lexicon.masks)]
+        )
+        found: list[Mention] = []
+        anchored: Sentence | None = None
+        for sentence in self.note.sentences:
+            here = [(s, kind) for s, kind in marks if sentence.start <= s[0] < sentence.end]
+            anchors = [s for s, kind in here if kind == 0]
+            if not (anchors or lexicon.forms or (lexicon.ellipsis and anchored)):
+                continue
+            masks = [s for s, kind in here if kind == 2]
+            for q in self.quantities(sentence):
+                if any(s < q.end and q.start < e for s, e in masks):
+                    continue
+                mention = self._by_form(lexicon, lexicon.forms, sentence, q)
+                if mention is None and anchors:
+                    mention = self._by_anchor(lexicon, sentence, q, here)
+                if mention is None and (anchored or anchors):
+                    mention = self._by_form(lexicon, lexicon.ellipsis, sentence, q)
+                if mention:
+                    found.append(mention)
+            anchored = sentence if anchors else None
+        return found
+
+    def _by_form(self, lexicon: Lexicon, forms: Sequence[Form], sentence: Sentence, q: Quantity) -> Mention | None:
+        for form in forms:
+            if span := self._form_span(form, sentence, q):
+                return self._quantity(lexicon, q, [span], sentence)
+        return None
+
+    def _form_span(self, form: Form, sentence: Sentence, q: Quantity) -> Span | None:
+        if q.kind not in form.kinds or (q.mark is not None) != (form.slot == "ago"):
+            return None
+        start, end = q.start, q.end
+        if form.before:
+            window = max(sentence.start, q.start - 90)
+            match = next(iter(form.before.find(self.note.norm[window : q.start])), None)
+            if not match:
+                return None
+            start = window + match.start()
+        if form.after:
+            if form.after.gate and not any(g in self.note.norm[q.end : sentence.end] for g in form.after.gate):
+                return None
+            after = form.after.regex().match(self.note.norm, q.end, sentence.end)
+            if not after:
+                return None
+            end = after.end()
+        return start, end
+
+    def _by_anchor(
+        self, lexicon: Lexicon, sentence: Sentence, q: Quantity, marks: Sequence[tuple[Span, int]]
+    ) -> Mention | None:
+        if q.kind not in lexicon.takes or q.mark is not None:
+            return None
+        costs = sorted((self._cost(span, q), kind, span) for span, kind in marks)
+        cost, kind, span = costs[0]
+        rival = min((c for c, k, _ in costs if k != 0), default=inf)
+        if kind != 0 or cost > lexicon.reach:
+            return None
+        mention = self._quantity(lexicon, q, [span, (q.start, q.end)], sentence)
+        if mention and rival - cost <= 3 and mention.standing is Standing.HOLDS:
+            return replace(mention, standing=Standing.DOUBT, why="another measure stands as near")
+        return mention
+
+    def _cost(self, span: Span, q: Quantity) -> int:
+        """The distance of an anchor from a quantity in characters; a comma counts 12 more, a semicolon 40."""
+        if span[0] < q.end and q.start < span[1]:
+            return 0
+        low, high = (span[1], q.start) if span[1] <= q.start else (q.end, span[0])
+        gap = self.note.norm[low:high]
+        return len(gap) + 12 * gap.count(",") + 40 * gap.count(";")
+
+    def _quantity(self, lexicon: Lexicon, q: Quantity, parts: list[Span], sentence: Sentence) -> Mention | None:
+        value = self._converted(lexicon, q)
+        low, high = lexicon.plausible
+        edges = [e for e in (value.lo, value.hi) if abs(e) != inf]
+        mention = Mention(value, min(p[0] for p in parts), max(p[1] for p in parts), dated=self._date_of(sentence, q))
+        if not all(low <= edge <= high for edge in edges):
+            if q.kind == "number":
+                return None
+            return replace(mention, standing=Standing.DOUBT, why="the number is not plausible")
+        return self.place(lexicon, mention, parts, [*parts, (q.start, q.end)])
+
+    @staticmethod
+    def _converted(lexicon: Lexicon, q: Quantity) -> Interval:
+        if rule := lexicon.convert.get(q.kind):
+            times, plus = rule
+            return Interval(round(q.value.lo * times + plus, 1), round(q.value.hi * times + plus, 1))
+        return q.in_unit(lexicon.definition.unit)
+
+    def _date_of(self, sentence: Sentence, q: Quantity) -> tuple[date, date] | None:
+        """The nearest absolute date of the same sentence, within 25 characters and nearer to no other number."""
+        best: tuple[int, Quantity] | None = None
+        for other in self.quantities(sentence):
+            if other.date is None:
+                continue
+            gap = other.start - q.end if other.start >= q.end else q.start - other.end
+            if gap <= 25 and (best is None or gap < best[0]):
+                best = (gap, other)
+        return (best[1].date.first, best[1].date.last) if best and best[1].date else None
+
+    def measured(self, lexicon: Lexicon) -> list[Mention]:
+        """Mentions of a bool or class that follow from a measured value (a glucose of 48 is below 54)."""
+        found = []
+        for sentence in self.note.sentences:
+            if not any(self._may_match(form, sentence) for form in lexicon.measured):
+                continue
+            for q in self.quantities(sentence):
+                for form in lexicon.measured:
+                    span = self._form_span(form, sentence, q)
+                    if span and form.gives is not None and _meets(q, form):
+                        mention = Mention(form.gives, *span)
+                        found.append(self.place(lexicon, mention, [span], [span]))
+                        break
+        return found
+
+    def _may_match(self, form: Form, sentence: Sentence) -> bool:
+        text = self.note.norm[sentence.start : sentence.end]
+        return all(not p or not p.gate or any(g in text for g in p.gate) for p in (form.before, form.after))
+
+
+def judge(lexicon: Lexicon, mention: Mention, words: dict[str, str]) -> Mention:
+    """Apply what the context says (kind -> words) to a mention; see cues.yaml for the kinds."""
+    standing, value, why, firm = Standing.HOLDS, mention.value, None, False
+    kinds = {kind for kind in words if kind not in lexicon.accepts}
+    blocking = [k for k in ("family", "payer", "hypothetical", "plan", "unticked") if k in kinds]
+    if "doubt" in kinds or "guard" in kinds:
+        firm = "doubt" in kinds
+        standing, why = Standing.DOUBT, words["doubt" if firm else "guard"]
+    elif blocking:
+        standing, why = Standing.ELSEWHERE, words[blocking[0]]
+    elif "against" in kinds and lexicon.against == "doubt":
+        standing, why, firm = Standing.DOUBT, words["against"], True
+    elif "against" in kinds and lexicon.against == "false" and mention.value is True:
+        value = False
+    elif "negation" in kinds:
+        standing, value, why = _negated(lexicon, mention, words["negation"], "hedge" in kinds)
+    elif "hedge" in kinds and lexicon.hedge != "holds":
+        if lexicon.hedge == "suspected" and value in {"confirmed", "suspected"}:
+            value = "suspected"
+        elif not (lexicon.hedge == "suspected" and mention.own):
+            standing = Standing.DOUBT if lexicon.is_quantity else Standing.HEDGED
+            why = words["hedge"]
+    if standing is Standing.HOLDS and "past" in kinds and "now" not in kinds and lexicon.time == "current":
+        standing, why = Standing.PAST, words["past"]
+    return replace(mention, standing=standing, value=value, why=why, firm_doubt=firm)
+
+
+def _negated(
+    lexicon: Lexicon, mention: Mention, words: str, hedged: bool
+) -> tuple[Standing, bool | str | Interval, str | None]:
+    kind, value = lexicon.definition.type, mention.value
+    if mention.own or hedged or lexicon.is_quantity:
+        return Standing.DOUBT, value, words
+    if kind is FactType.BOOL and value is True:
+        return Standing.HOLDS, False, None
+    if kind is FactType.STATUS and value == "confirmed":
+        return Standing.HOLDS, "absent", None
+    if kind is FactType.CLASS:
+        return Standing.EXCLUDED, value, words
+    return Standing.DOUBT, value, words
+
+
+def _meets(q: Quantity, form: Form) -> bool:
+    match form.op:
+        case "<":
+            return q.value.hi < form.bound or (q.value.hi == form.bound and q.value.hi_open)
+        case "<=":
+            return q.value.hi <= form.bound
+        case ">":
+            return q.value.lo > form.bound or (q.value.lo == form.bound and q.value.lo_open)
+        case ">=":
+            return q.value.lo >= form.bound
+    return True
+
+
+def _longest(candidates: list[tuple[Span, int, bool]]) -> list[tuple[Span, int]]:
+    """Of overlapping spans keep those of the first rank (False), then the longest, then the leftmost."""
+    kept: list[tuple[Span, int]] = []
+    for span, index, _ in sorted(candidates, key=lambda c: (c[2], c[0][0] - c[0][1], c[0][0], c[1])):
+        if all(span[1] <= s or span[0] >= e for (s, e), _ in kept):
+            kept.append((span, index))
+    return sorted(kept)
+
+
+__all__ = ["Mention", "Reader", "Setting", "Standing", "judge"]

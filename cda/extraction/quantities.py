@@ -1,0 +1,258 @@
+"""Quantities of a sentence: numbers in digits and words, ranges, rates, durations, ages, dates and what qualifies them.
+
+A quantity is read from its number outward and keeps its offsets; which fact it belongs to is decided in binding.py.
+Units and their conversions are a closed table: 1 month = 13/3 weeks = 1/12 year, 1 week = 7 days. Days become months
+as an interval (30 to 30.5 days a month), since a chart that counts days counts no calendar months.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import inf
+
+from cda.contracts.facts import Interval
+from cda.extraction.dates import DateSpan, find_dates
+from cda.extraction.language import Language
+from cda.extraction.note import Note, Sentence, Token
+
+DAYS = {"hour": Fraction(1, 24), "day": Fraction(1), "week": Fraction(7), "month": Fraction(91, 3), "year": Fraction(364)}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One quantity as written.
+
+    kind: number | times | rate | duration | percent | age | mmol (mmol/mol) | date. `unit` is the time unit of a
+    duration; `per` the days a rate counts over. `mark` says why it may not be taken as it stands: "ago" (a point in
+    time), "interval" (every, in, within), "old" (the value moved away from).
+    """
+
+    start: int
+    end: int
+    kind: str
+    value: Interval
+    unit: str | None = None
+    per: Fraction | None = None
+    mark: str | None = None
+    number_end: int = 0
+    date: DateSpan | None = None
+
+    def in_unit(self, unit: str | None) -> Interval:
+        """The value in `unit` (day, week, month, year; per_day for a rate); other units are left as written."""
+        if self.kind == "rate" and self.per:
+            return _scaled(self.value, 1 / self.per, 1 / self.per)
+        if self.kind == "duration" and self.unit and unit in DAYS:
+            factor = DAYS[self.unit] / DAYS[unit]
+            if self.unit == "day" and unit in {"month", "year"}:
+                return _scaled(self.value, factor * Fraction(182, 183), factor * Fraction(91, 90))
+            return _scaled(self.value, factor, factor)
+        return self.value
+
+
+def _scaled(value: Interval, low: Fraction, high: Fraction) -> Interval:
+    def times(end: float, factor: Fraction) -> float:
+        return end if abs(end) == inf else round(float(Fraction(str(end)) * factor), 6)
+
+    return Interval(times(value.lo, low), times(value.hi, high), value.lo_open, value.hi_open)
+
+
+class QuantityReader:
+    """Reads the quantities of sentences with one set of language data."""
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        data = language.quantities
+        self._words: dict[str, float] = dict(data["numbers"])
+        number_words = "|".join(sorted(self._words, key=len, reverse=True))
+        unit = "|".join(f"(?P<{name}>{'|'.join(words)})" for name, words in data["time_units"].items())
+        number = rf"(?:\d+(?:[.,]\d+)?(?:\s?½)?|½|(?:{number_words})\b(?:[ -](?:{number_words})\b)*)"
+        self._number = re.compile(number)
+        self._second = re.compile(rf"(?P<join>\s?(?:-|to|through|or|/|and)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)")
+        self._unit = re.compile(rf"[ \x00-]*(?:{unit})(?![\w'])\.?")
+        self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
+        self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
+        self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
+        self._units = tuple(data["time_units"])
+
+    def read(self, note: Note, sentence: Sentence) -> list[Quantity]:
+        """All quantities of one sentence in order of place; dates among them."""
+        dates = find_dates(note.norm, sentence.start, sentence.end)
+        taken = [(d.start, d.end) for d in dates]
+        found = [Quantity(d.start, d.end, "date", Interval(0, 0), date=d, number_end=d.end) for d in dates]
+        found += self._lexical(note.norm, sentence)
+        reached = sentence.start
+        for token in sentence.tokens(note.norm):
+            if token.start < reached or any(s <= token.start < e for s, e in taken):
+                continue
+            if quantity := self._at(note.norm, sentence, token):
+                found.append(quantity)
+                reached = quantity.end
+        return sorted(_without_overlaps(found), key=lambda q: q.start)
+
+    def _lexical(self, norm: str, sentence: Sentence) -> Iterator[Quantity]:
+        for phrase, value in self._language.lexical_rates:
+            for match in phrase.find(norm, sentence.start, sentence.end):
+                if value is not None:
+                    yield Quantity(
+                        match.start(), match.end(), "rate", Interval.exactly(value), per=Fraction(1), number_end=match.end()
+                    )
+                else:
+                    yield Quantity(match.start(), match.end(), "void", Interval(0, inf), number_end=match.end())
+
+    def _at(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
+        first = token.text[0]
+        if not (first.isdigit() or first == "½" or token.text in self._words):
+            return None
+        match = self._number.match(norm, token.start, sentence.end)
+        if not match:
+            return None
+        low = self._value(match[0])
+        if low is None:
+            return None
+        high, end = low, match.end()
+        mark = None
+        special = self._gestation(norm, token.start, sentence.end)
+        if special:
+            return special
+        if second := self._second.match(norm, end, sentence.end):
+            joined = self._range(norm, sentence, second, low, token.start)
+            if joined:
+                low, high, end, mark = joined
+        half = self._pattern["and_a_half"].match(norm, end, sentence.end)
+        if half:
+            low, high, end = low + 0.5, high + 0.5, half.end()
+        start, value, end, mark2 = self._qualified(norm, sentence, token.start, end, low, high)
+        quantity = Quantity(start, end, "number", value, number_end=end, mark=mark or mark2)
+        return self._with_unit(norm, sentence, quantity)
+
+    def _range(
+        self, norm: str, sentence: Sentence, second: re.Match[str], low: float, start: int
+    ) -> tuple[float, float, int, str | None] | None:
+        """Read `N to M`; a falling pair, or one after "from", is a change to M."""
+        high = self._value(second["n"])
+        join = second["join"].strip()
+        before = norm[max(sentence.start, start - 24) : start]
+        if high is None:
+            return None
+        if join == "and":
+            return (low, high, second.end(), None) if re.search(r"between\s*$", before) else None
+        moved = join == "to" and (high < low or self._pattern["from"].search(before))
+        if moved:
+            return high, high, second.end(), None
+        if join == "/" or high <= low:
+            return None
+        return low, high, second.end(), None
+
+    def _gestation(self, norm: str, start: int, end: int) -> Quantity | None:
+        match = self._pattern["gestation"].match(norm, start, end)
+        if not match:
+            return None
+        weeks = float(match["w"]) + float(match["d"]) / 7
+        return Quantity(start, match.end(), "duration", Interval.exactly(round(weeks, 6)), "week", number_end=match.end())
+
+    def _qualified(
+        self, norm: str, sentence: Sentence, start: int, end: int, low: float, high: float
+    ) -> tuple[int, Interval, int, str | None]:
+        """Apply the words around the number: at least, more than, up to, or more, every, ..."""
+        window = norm[max(sentence.start, start - 30) : start]
+        effect, mark = "exact", None
+        for pattern, name in self._before:
+            if match := pattern.search(window):
+                effect, start = name, start - (len(window) - match.start())
+                break
+        for pattern, name in self._after:
+            if match := pattern.match(norm, end, sentence.end):
+                effect, end = name, match.end()
+                break
+        match effect:
+            case "at_least":
+                value = Interval(low, inf)
+            case "more_than":
+                value = Interval(high, inf, lo_open=True)
+            case "at_most":
+                value = Interval(-inf, high)
+            case "less_than":
+                value = Interval(-inf, low, hi_open=True)
+            case "exact":
+                value = Interval(low, high)
+            case _:
+                value, mark = Interval(low, high), effect
+        return start, value, end, mark
+
+    def _with_unit(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
+        for name in ("percent", "mmol", "age"):
+            if match := self._pattern[name].match(norm, q.end, sentence.end):
+                return replace(q, kind=name, end=match.end())
+        if unit := self._unit.match(norm, q.end, sentence.end):
+            name = next(u for u in self._units if unit[u])
+            q = self._also(norm, sentence, replace(q, kind="duration", unit=name, end=unit.end()))
+            return self._marked(norm, sentence, q)
+        if match := self._pattern["per"].match(norm, q.end, sentence.end):
+            return replace(q, kind="rate", per=self._period(match), end=match.end())
+        if match := self._pattern["times"].match(norm, q.end, sentence.end):
+            return replace(q, kind="times", end=match.end())
+        return q
+
+    def _also(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
+        """1 year and 2 months; 8 weeks or more."""
+        match = self._pattern["and_more"].match(norm, q.end, sentence.end)
+        if match and (unit := self._unit.match(norm, match.end(), sentence.end)) and q.unit:
+            name = next(u for u in self._units if unit[u])
+            extra = Fraction(match["n"]) * DAYS[name] / DAYS[q.unit]
+            if DAYS[name] < DAYS[q.unit]:
+                value = Interval(*(round(float(Fraction(str(v)) + extra), 6) for v in (q.value.lo, q.value.hi)))
+                return replace(q, value=value, end=unit.end())
+        for pattern, name in self._after:
+            if name in {"at_least", "more_than", "at_most"} and (match := pattern.match(norm, q.end, sentence.end)):
+                value = Interval(q.value.lo, inf) if name != "at_most" else Interval(-inf, q.value.hi)
+                return replace(q, value=value, end=match.end())
+        return q
+
+    def _marked(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
+        """A duration that is a point in time or a spacing is marked; an age in years says so."""
+        if self._pattern["ago"].match(norm, q.end, sentence.end):
+            return replace(q, mark="ago")
+        window = norm[max(sentence.start, q.start - 24) : q.start]
+        if not norm.startswith(" of ", q.end) and self._pattern["spacing"].search(window):
+            return replace(q, mark="interval")
+        return q
+
+    def _period(self, match: re.Match[str]) -> Fraction:
+        for name, days in DAYS.items():
+            groups = match.groupdict()
+            if groups.get(name) or groups.get(f"{name}2"):
+                return days * Fraction(match["every"] or 1)
+        return Fraction(1)
+
+    def _value(self, text: str) -> float | None:
+        if text[0].isdigit() or text[0] == "½":
+            half = 0.5 if text.endswith("½") else 0.0
+            digits = text.rstrip("½ ")
+            return (float(digits.replace(",", ".")) if digits else 0.0) + half
+        total = 0.0
+        for word in re.split(r"[ -]", text):
+            value = self._words[word]
+            if value == 100 and total:
+                total *= 100
+            elif total and not (total % 10 == 0 and value < 10 and total >= 20) and not (total >= 100):
+                return None
+            else:
+                total += value
+        return total
+
+
+@lru_cache(maxsize=1)
+def shared_reader(language: Language) -> QuantityReader:
+    """The reader for the shipped language data."""
+    return QuantityReader(language)
+
+
+def _without_overlaps(found: list[Quantity]) -> list[Quantity]:
+    """Keep the longer of two overlapping quantities; a void one takes what it covers with it."""
+    kept: list[Quantity] = []
+    for q in sorted(found, key=lambda q: (q.kind == "date", q.end - q.start), reverse=True):
+        if all(q.end <= k.start or q.start >= k.end for k in kept):
+            kept.append(q)
+    return [q for q in kept if q.kind != "void"]

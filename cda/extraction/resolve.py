@@ -1,0 +1,107 @@
+"""From the mentions of a fact to the fact: one value, an unknown that says which words caused it, or a conflict."""
+
+from collections.abc import Sequence
+from datetime import date
+from math import inf
+
+from cda.contracts.facts import Evidence, Fact, FactState, FactType, Interval, Value
+from cda.extraction.lexicon import Lexicon
+from cda.extraction.mentions import Mention, Standing
+
+
+def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: date) -> Fact:
+    """The fact that `mentions` (in order of place) amount to on `as_of`. Evidence quotes are verbatim from `text`."""
+    name = lexicon.definition.name
+    mentions = sorted(set(mentions), key=lambda m: (m.start, m.end, str(m.value)))
+    usable = [m for m in mentions if not (m.dated and m.dated[0] > as_of and lexicon.combine == "newest")]
+    holds = [m for m in usable if m.standing is Standing.HOLDS]
+    if doubt := _blocking_doubt(lexicon, usable, holds):
+        return Fact.unknown(name, _because(doubt, text))
+    if now := [m for m in holds if m.now]:
+        holds = _with_silent_agreement(holds, now)
+    if not holds:
+        others = [m for m in usable if m.why]
+        return Fact.unknown(name, _because(others[0], text) if others else None)
+    if lexicon.is_quantity:
+        return _quantity(lexicon, holds, text, as_of)
+    return _state(lexicon, holds, usable, text)
+
+
+def _with_silent_agreement(holds: list[Mention], now: list[Mention]) -> list[Mention]:
+    """Mentions said to be of now outrank the others."""
+    return now if {str(m.value) for m in now} != {str(m.value) for m in holds} else holds
+
+
+def _blocking_doubt(lexicon: Lexicon, mentions: Sequence[Mention], holds: Sequence[Mention]) -> Mention | None:
+    """A doubtful mention blocks, unless the doubt is only a stray cue and a clean mention says the same."""
+    for mention in mentions:
+        if mention.standing is not Standing.DOUBT:
+            continue
+        agreed = any(m.value == mention.value for m in holds)
+        if mention.firm_doubt or not agreed or lexicon.is_quantity:
+            return mention
+    return None
+
+
+def _because(mention: Mention, text: str) -> str:
+    quote = " ".join(text[mention.start : mention.end].split())
+    return f"{mention.why!r} leaves it open: {quote!r}"
+
+
+def _known(name: str, value: Value, mentions: Sequence[Mention], text: str) -> Fact:
+    spans = sorted({(m.start, m.end) for m in mentions})
+    return Fact(name, FactState.KNOWN, value, tuple(Evidence(text[s:e], s, e) for s, e in spans))
+
+
+def _conflict(name: str, mentions: Sequence[Mention], text: str) -> Fact:
+    spans = sorted({(m.start, m.end) for m in mentions})
+    quotes = tuple(Evidence(text[s:e], s, e) for s, e in spans)
+    return Fact(name, FactState.CONFLICT, None, quotes, "the note says both: " + " / ".join(q.quote for q in quotes))
+
+
+def _state(lexicon: Lexicon, holds: Sequence[Mention], usable: Sequence[Mention], text: str) -> Fact:
+    """A bool, class or status: every mention that holds says the same, or it is a conflict."""
+    name = lexicon.definition.name
+    values = {m.value for m in holds}
+    if lexicon.definition.type is FactType.STATUS and "suspected" in values and "confirmed" in values:
+        firm = any(m.own and m.value == "confirmed" for m in holds)
+        values -= {"suspected" if firm else "confirmed"}
+        holds = [m for m in holds if m.value in values]
+    denied = {m.value for m in usable if m.standing is Standing.EXCLUDED}
+    if len(values) > 1 or values & denied:
+        return _conflict(name, [*holds, *(m for m in usable if m.standing is Standing.EXCLUDED)], text)
+    value = next(iter(values))
+    return _known(name, value, holds, text)
+
+
+def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str, as_of: date) -> Fact:
+    """A quantity: agreeing values are narrowed, dated ones give the newest, trials give the longest."""
+    name = lexicon.definition.name
+    values = list(dict.fromkeys(m.value for m in holds if isinstance(m.value, Interval)))
+    if len(values) > 1 and lexicon.combine == "newest" and all(m.dated for m in holds):
+        newest = max(m.dated for m in holds if m.dated)
+        holds = [m for m in holds if m.dated == newest]
+        values = list(dict.fromkeys(m.value for m in holds if isinstance(m.value, Interval)))
+    if len(values) > 1:
+        shared = _shared(values)
+        if shared is not None:
+            return _known(name, shared, holds, text)
+        if lexicon.combine != "longest":
+            return _conflict(name, holds, text)
+        return _known(name, _longest(values), holds, text)
+    return _known(name, values[0], holds, text)
+
+
+def _shared(values: Sequence[Interval]) -> Interval | None:
+    low = max(values, key=lambda v: (v.lo, v.lo_open))
+    high = min(values, key=lambda v: (v.hi, not v.hi_open))
+    if low.lo > high.hi or (low.lo == high.hi and (low.lo_open or high.hi_open)):
+        return None
+    return Interval(low.lo, high.hi, low.lo_open, high.hi_open)
+
+
+def _longest(values: Sequence[Interval]) -> Interval:
+    """Several trials: at least the longest of them, at most all of them on end."""
+    low = max(values, key=lambda v: v.lo)
+    total = sum(v.hi for v in values)
+    return Interval(low.lo, total if total != inf else inf, low.lo_open)

@@ -1,0 +1,185 @@
+"""What the words around a mention make of it: negated, hedged, planned, someone else's, past, or in doubt.
+
+Cues are data (cues.yaml). A cue acts on the mentions in its reach: forward or back from it, to the first stop, to a
+semicolon, and not over a comma unless the list it opens is closed by or/nor or consists of known members of the
+fact's group. The guard is the last rule: a cue that stands near a mention, in the same clause, and that no rule and
+no phrase explains, makes the mention doubtful.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cda.extraction.language import Cue, Language
+from cda.extraction.note import Note, Sentence, Token
+
+BREAKS = frozenset({";", "\n"})
+LIST_VERBS = frozenset(
+    "has have had is are was on with takes taking uses using reports endorses admits states known positive continues "
+    "remains he she pt patient they i now currently since dx diagnosed presents who started".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCue:
+    """A cue at its place: the token range [first, last] of its sentence and its offsets."""
+
+    cue: Cue
+    first: int
+    last: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the context says of one mention: the kinds of cue that reach it, each with its words."""
+
+    kinds: dict[str, FoundCue]
+    start: int
+    end: int
+
+    def has(self, kind: str) -> bool:
+        """True when a cue of this kind reaches the mention."""
+        return kind in self.kinds
+
+
+class ScopeReader:
+    """Finds the cues of a sentence and decides which of them reach a span."""
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+
+    def cues(self, note: Note, sentence: Sentence) -> list[FoundCue]:
+        """All cues of a sentence, longest first where they overlap; "nothing" cues swallow the words they cover."""
+        tokens = sentence.tokens(note.norm)
+        found: list[FoundCue] = []
+        at = 0
+        while at < len(tokens):
+            match = self._match(tokens, at)
+            if match is None:
+                at += 1
+                continue
+            words, cues = match
+            last = at + words - 1
+            found += [FoundCue(cue, at, last, tokens[at].start, tokens[last].end) for cue in cues]
+            at = last + 1
+        return [f for f in found if f.cue.kind != "nothing"]
+
+    def _match(self, tokens: Sequence[Token], at: int) -> tuple[int, list[Cue]] | None:
+        hit: tuple[int, list[Cue]] | None = None
+        for words, cue in self._language.cues.get(tokens[at].text, ()):
+            if hit and len(words) < hit[0]:
+                break
+            if all(at + i < len(tokens) and tokens[at + i].text == word for i, word in enumerate(words)):
+                hit = (len(words), [*(hit[1] if hit else []), cue])
+        return hit
+
+    def setting(
+        self,
+        note: Note,
+        sentence: Sentence,
+        span: tuple[int, int],
+        found: Sequence[FoundCue],
+        covered: Iterable[tuple[int, int]],
+        members: Sequence[tuple[int, int]] = (),
+    ) -> Setting:
+        """Which cues reach the mention at `span`. Cues inside `covered` spans are explained and do nothing.
+
+        `members` are spans of the fact's group in this sentence (COPD beside CHF), for lists without or/nor.
+        """
+        covered = tuple(covered)
+        tokens = sentence.tokens(note.norm)
+        kinds: dict[str, FoundCue] = {}
+        start, end = span
+        for item in found:
+            if any(s <= item.start and item.end <= e for s, e in covered):
+                continue
+            if self._reaches(tokens, item, span, members):
+                kinds.setdefault(item.cue.kind, item)
+                start, end = min(start, item.start), max(end, item.end)
+            elif item.cue.guard and self._near(tokens, item, span, note.norm):
+                kinds.setdefault("guard", item)
+        return Setting(kinds, start, end)
+
+    def _reaches(
+        self, tokens: Sequence[Token], item: FoundCue, span: tuple[int, int], members: Sequence[tuple[int, int]]
+    ) -> bool:
+        direction = item.cue.direction
+        if direction == "sentence":
+            return not self._broken(tokens, item, span)
+        if direction in {"forward", "both"} and span[0] >= item.start:
+            limit = self._forward(tokens, item, members)
+            return span[0] < limit
+        if direction in {"back", "both"} and span[1] <= item.end:
+            return span[1] > self._backward(tokens, item)
+        return False
+
+    def _broken(self, tokens: Sequence[Token], item: FoundCue, span: tuple[int, int]) -> bool:
+        """True when a clause break stands between the cue and the span."""
+        low, high = min(item.end, span[1]), max(item.start, span[0])
+        between = [i for i, t in enumerate(tokens) if low <= t.start and t.end <= high]
+        return any(tokens[i].text in BREAKS or self._stop(tokens, i, item.cue.stops) for i in between)
+
+    def _stop(self, tokens: Sequence[Token], at: int, name: str) -> bool:
+        for words in self._language.stops[name].get(tokens[at].text, ()):
+            if all(at + i < len(tokens) and tokens[at + i].text == w for i, w in enumerate(words)):
+                return True
+        return False
+
+    def _forward(self, tokens: Sequence[Token], item: FoundCue, members: Sequence[tuple[int, int]]) -> int:
+        """The offset at which the cue's forward reach ends."""
+        chunks: list[list[Token]] = [[]]
+        for index in range(item.last + 1, min(len(tokens), item.last + 1 + item.cue.reach)):
+            token = tokens[index]
+            if token.text in BREAKS or self._stop(tokens, index, item.cue.stops):
+                break
+            if token.text == "," and not item.cue.crosses_commas:
+                chunks.append([])
+            else:
+                chunks[-1].append(token)
+        kept = 1 + self._list_length(chunks, members)
+        last = [t for chunk in chunks[:kept] for t in chunk]
+        return last[-1].end if last else item.end
+
+    @staticmethod
+    def _list_length(chunks: Sequence[Sequence[Token]], members: Sequence[tuple[int, int]]) -> int:
+        """How many comma parts after the first still belong to the cue's list."""
+        closed = 0
+        for index, chunk in enumerate(chunks[1:], 1):
+            words = [t.text for t in chunk]
+            if not words or len(words) > 7 or (index > 0 and LIST_VERBS & set(words)):
+                break
+            if words[0] in {"or", "nor"} or ("or" in words and not any("or" in (t.text for t in c) for c in chunks[:index])):
+                closed = index
+            elif members and len(words) <= 6 and any(s < chunk[-1].end and e > chunk[0].start for s, e in members):
+                if closed == index - 1:
+                    closed = index
+        return closed
+
+    def _backward(self, tokens: Sequence[Token], item: FoundCue) -> int:
+        """The offset down to which the cue reaches back."""
+        limit = item.start
+        for index in range(item.first - 1, max(-1, item.first - 1 - item.cue.reach), -1):
+            token = tokens[index]
+            crossing = token.text == "," and not item.cue.crosses_commas
+            if token.text in BREAKS or crossing or self._stop(tokens, index, item.cue.stops):
+                break
+            limit = token.start
+        return limit
+
+    def _near(self, tokens: Sequence[Token], item: FoundCue, span: tuple[int, int], norm: str) -> bool:
+        """The guard: within reach of the guard, in the same clause, and without an object of its own."""
+        before = item.end <= span[0]
+        gap = norm[item.end : span[0]] if before else norm[span[1] : item.start]
+        if len(gap) > item.cue.guard or self._broken(tokens, item, span):
+            return False
+        if item.cue.kind == "negation":
+            return self._bare(tokens, item, before, gap)
+        return True
+
+    def _bare(self, tokens: Sequence[Token], item: FoundCue, before: bool, gap: str) -> bool:
+        """True for a negation that has no words of its own to act on."""
+        if before:
+            return "," not in gap
+        after = tokens[item.last + 1].text if item.last + 1 < len(tokens) else "\n"
+        return after in {",", ";", ")", "\n"} and "," not in gap
