@@ -149,13 +149,21 @@ def _root_hash(rows: list[Record]) -> str:
 
 
 def _write(folder: Path, spec: IndexSpec, rows: list[Record], info: TargetInfo) -> None:
-    vectors = np.stack([row.vector for row in rows]) if rows else np.zeros((0, spec.dim), dtype=np.float32)
-    np.save(folder / "vectors.npy", vectors, allow_pickle=False)
+    _write_vectors(folder / "vectors.npy", spec.dim, rows)
     columns = Columns.of(spec.schema, [row.meta for row in rows])
     np.savez(folder / "columns.npz", allow_pickle=False, **columns.arrays)
     held = {"ids": [row.id for row in rows], "hashes": [row.content_hash for row in rows], "values": columns.values}
     (folder / "rows.json").write_text(json.dumps(held, ensure_ascii=False), encoding="utf-8")
     (folder / "manifest.json").write_text(json.dumps({"format": FORMAT, **asdict(info)}), encoding="utf-8")
+
+
+def _write_vectors(file: Path, dim: int, rows: list[Record]) -> None:
+    """Row by row into the file: the vectors are in memory once already, and twice would be the peak of a build."""
+    with file.open("wb") as out:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(rows), dim)}
+        np.lib.format.write_array_header_1_0(out, header)
+        for row in rows:
+            out.write(row.vector.astype("<f4").tobytes())
 
 
 def _swap(draft: Path, place: Path) -> None:

@@ -24,14 +24,9 @@ _DIGITS = re.compile(r"\d+")
 
 
 def forms(code: str) -> list[str]:
-    """The forms under which one code is indexed: full and undotted, upper case; a version's or clause's id also as
-    each id it begins with (policy, version, clause)."""
+    """One code in full and without its dot, upper case. A policy's, version's or clause's id has its one form."""
     code = code.strip().upper()
-    if "-" in code and "." in code:
-        parts = code.split(".")
-        return [".".join(parts[: i + 1]) for i in range(len(parts))]
-    undotted = code.replace(".", "")
-    return [code] if undotted == code else [code, undotted]
+    return [code] if "." not in code or "-" in code else [code, code.replace(".", "")]
 
 
 def codes_in(text: str) -> list[str]:

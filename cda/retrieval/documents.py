@@ -38,8 +38,8 @@ def indexed_text(clause: Clause) -> str:
 
 
 def own_codes(clause: Clause) -> list[str]:
-    """The codes this clause governs, in every form, with the ids under which it may be asked for."""
-    return all_forms([*clause.codes, clause.clause_id, clause.policy_id])
+    """The codes this clause governs, in every form, and the ids of itself, its version and its policy."""
+    return all_forms([*clause.codes, clause.clause_id, f"{clause.policy_id}.{clause.version}", clause.policy_id])
 
 
 def said_codes(clause: Clause) -> list[str]:

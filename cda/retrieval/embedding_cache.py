@@ -53,19 +53,21 @@ def embed_all(
 ) -> tuple[Vectors, int]:
     """The vectors of all texts, in order, and how many had to be embedded. Equal texts are embedded once."""
     keys = [sha256(text.encode("utf-8")).hexdigest() for text in texts]
-    by_key = dict(zip(keys, texts, strict=True))
-    known = cache.get(embedder.identity, list(by_key)) if cache else {}
-    missing = [key for key in by_key if key not in known]
+    rows: dict[str, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows.setdefault(key, []).append(row)
+    out = np.zeros((len(texts), embedder.dim), dtype=np.float32)
+    known = cache.get(embedder.identity, list(rows)) if cache else {}
+    for key, vector in known.items():
+        out[rows[key]] = np.frombuffer(vector, dtype=np.float32)
+    missing = [key for key in rows if key not in known]
     for start in range(0, len(missing), CHUNK):
         part = missing[start : start + CHUNK]
-        vectors = embedder.embed([by_key[key] for key in part])
-        fresh = {key: vector.tobytes() for key, vector in zip(part, vectors, strict=True)}
+        vectors = embedder.embed([texts[rows[key][0]] for key in part])
+        for key, fresh in zip(part, vectors, strict=True):
+            out[rows[key]] = fresh
         if cache:
-            cache.put(embedder.identity, fresh)
-        known |= fresh
+            cache.put(embedder.identity, {key: fresh.tobytes() for key, fresh in zip(part, vectors, strict=True)})
         if progress:
-            progress(len(by_key) - len(missing) + start + len(part), len(by_key))
-    out = np.zeros((len(texts), embedder.dim), dtype=np.float32)
-    for row, key in enumerate(keys):
-        out[row] = np.frombuffer(known[key], dtype=np.float32)
+            progress(len(rows) - len(missing) + start + len(part), len(rows))
     return out, len(missing)

@@ -18,7 +18,8 @@ Rule = Literal["rrf", "weighted", "date_aware", "adaptive"]
 
 RRF_K = 60
 TITLE_WEIGHT = 0.35  # of the cosine between query and policy title, beside the passage's own cosine
-CODE_WEIGHT = 0.25  # share of the code leg in weighted and adaptive, when the query has codes and some are found
+# Share of the code leg in weighted and adaptive: over one half, so that whatever holds every code comes first.
+CODE_WEIGHT = 0.51
 # Dense weight by coverage, linear between: measured on real guidance documents, where wordings that share little with
 # the passage lie below the low end and literal ones above the high end.
 LOW_COVERAGE, HIGH_COVERAGE = 0.35, 0.60
@@ -50,7 +51,7 @@ class Fused:
 def fuse(rule: Rule, legs: Legs, signals: Signals) -> list[Fused]:
     """All candidates of the legs, best first. A leg that does not hold a candidate adds 0 for it."""
     scores = _RULES[rule](legs, signals)
-    ranks = [{hit.id: hit.rank for hit in leg.hits} for leg in (legs.dense, legs.lexical, legs.codes)]
+    ranks = [{hit.id: hit.rank for hit in leg.hits} for leg in legs.all]
     fused = [
         Fused(
             candidate,
@@ -77,12 +78,12 @@ def _best_rank(legs: SearchLegs) -> int:
 
 
 def _candidates(legs: Legs) -> dict[str, float]:
-    return {hit.id: 0.0 for leg in (legs.dense, legs.lexical, legs.codes) for hit in leg.hits}
+    return {hit.id: 0.0 for leg in legs.all for hit in leg.hits}
 
 
 def _rrf(legs: Legs, signals: Signals) -> dict[str, float]:  # noqa: ARG001 - one shape for every rule
     scores = _candidates(legs)
-    for leg in (legs.dense, legs.lexical, legs.codes):
+    for leg in legs.all:
         for hit in leg.hits:
             scores[hit.id] += 1 / (RRF_K + hit.rank)
     return scores

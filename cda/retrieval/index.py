@@ -3,21 +3,23 @@
 manifest.json   what it was built from; its sha256 is the provenance of every answer
 vectors/        the local backend's target
 lexical/        postings
-titles.npy      one vector a policy title, `titles.json` names them
+titles.npz      one vector a policy title, and each clause's title by the clause's place in the order of ids
 tfidf.npz       the fit, when the embedder was fitted
 """
 
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from backends.base import IndexSpec, Record
+from backends.base import IndexSpec, Record, Vector
 from backends.errors import IndexAbsent, IndexMismatch
 from backends.local import LocalBackend
 from backends.schema import POLICY
@@ -74,8 +76,13 @@ class OpenIndex:
     manifest: Manifest
     backend: LocalBackend
     lexical: LexicalIndex
-    titles: dict[str, int]
     title_vectors: Vectors
+    title_of: NDArray[np.int32]  # by the clause's place in `lexical.ids`
+
+    def titles(self, clause_ids: Iterable[str], query: Vector) -> dict[str, float]:
+        """The cosine of the query's vector and each clause's policy title, from the index alone."""
+        cosines = self.title_vectors @ query
+        return {i: float(cosines[self.title_of[bisect_left(self.lexical.ids, i)]]) for i in clause_ids}
 
 
 def place(root: Path, store: ClauseStore, name: EmbedderName) -> Path:
@@ -111,7 +118,7 @@ def build_index(
     progress: Progress | None = None,
 ) -> Built:
     """Build the whole index into `folder`, or nothing. An index that is already there is replaced."""
-    clauses = tuple(store.clauses())
+    clauses = sorted(store.clauses(), key=lambda clause: clause.clause_id)
     titles = sorted({clause.policy_title for clause in clauses})
     texts = [*map(indexed_text, clauses), *titles]
     vectors, embedded = embed_all(embedder, texts, cache=cache, progress=progress)
@@ -123,8 +130,9 @@ def build_index(
         spec = IndexSpec(POLICY, embedder.identity, embedder.dim, store.digest)
         info = LocalBackend(draft).create(TARGET, spec, _records(clauses, vectors, hashes))
         LexicalIndex.build(draft / "lexical", POLICY, _entries(clauses, hashes))
-        np.save(draft / "titles.npy", vectors[len(clauses) :], allow_pickle=False)
-        (draft / "titles.json").write_text(json.dumps(titles, ensure_ascii=False), encoding="utf-8")
+        number = {title: i for i, title in enumerate(titles)}
+        title_of = np.asarray([number[clause.policy_title] for clause in clauses], dtype=np.int32)
+        np.savez(draft / "titles.npz", vectors=vectors[len(clauses) :], title_of=title_of)
         if isinstance(embedder, TfidfEmbedder):
             embedder.save(draft / FIT_FILE)
         manifest = Manifest(
@@ -156,14 +164,9 @@ def open_index(folder: Path, store: ClauseStore, embedder: Embedder) -> OpenInde
     info = backend.describe(TARGET)
     if info is None or (info.count, info.root) != (manifest.count, manifest.root):
         raise IndexMismatch(f"the vectors under {folder} are not those of its manifest; build the index again")
-    titles = json.loads((folder / "titles.json").read_text(encoding="utf-8"))
-    return OpenIndex(
-        manifest,
-        backend,
-        LexicalIndex.open(folder / "lexical", POLICY),
-        {title: i for i, title in enumerate(titles)},
-        np.load(folder / "titles.npy", allow_pickle=False),
-    )
+    with np.load(folder / "titles.npz", allow_pickle=False) as titles:
+        lexical = LexicalIndex.open(folder / "lexical", POLICY)
+        return OpenIndex(manifest, backend, lexical, titles["vectors"], titles["title_of"])
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -23,3 +23,8 @@ class Legs:
     dense: Leg = field(default_factory=Leg)
     lexical: Leg = field(default_factory=Leg)
     codes: Leg = field(default_factory=Leg)
+
+    @property
+    def all(self) -> tuple[Leg, Leg, Leg]:
+        """Dense, lexical, codes."""
+        return self.dense, self.lexical, self.codes

@@ -37,7 +37,7 @@ class Entry:
 
 
 class LexicalIndex:
-    """An opened index. Thread-safe for searches."""
+    """An opened index. Thread-safe for searches. `ids` are all its entries, in the order in which they were built."""
 
     def __init__(
         self, index: tantivy.Index, declared: tantivy.Schema, schema: Schema, ids: list[str], hashes: list[str]
@@ -45,7 +45,7 @@ class LexicalIndex:
         self._searcher = index.searcher()
         self._declared = declared
         self._schema = schema
-        self._ids = ids
+        self.ids = ids
         self._hashes = hashes
 
     @classmethod
@@ -102,7 +102,7 @@ class LexicalIndex:
 
     def idf(self, words: Iterable[str]) -> dict[str, float]:
         """Lucene's idf of each stem over the whole index; a stem that is nowhere has the greatest."""
-        n = len(self._ids)
+        n = len(self.ids)
         found = {word: self._searcher.doc_freq(TEXT, word) for word in words}
         return {word: math.log(1 + (n - df + 0.5) / (df + 0.5)) for word, df in found.items()}
 
@@ -141,7 +141,7 @@ class LexicalIndex:
             limit *= 4
         rows = self._searcher.fast_field_values(ROW, [address for _, address in found])
         scored = sorted(
-            (-round(score, 6), self._ids[int(row or 0)], int(row or 0))
+            (-round(score, 6), self.ids[int(row or 0)], int(row or 0))
             for (score, _), row in zip(found, rows, strict=True)
         )
         return tuple(

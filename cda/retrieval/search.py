@@ -1,11 +1,12 @@
 """Search over the policy corpus: three legs under one filter, one fusion, every hit hydrated from the store."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Literal, Protocol
 
+from backends.base import Hit, Vector
 from backends.errors import InvalidFilter
 from backends.filters import Where, eligible
 from cda.contracts.embedding import Embedder
@@ -13,7 +14,7 @@ from cda.contracts.policy_tools import SearchAnswer, SearchHit
 from cda.errors import PolicyToolError
 from cda.retrieval.codes import all_forms, codes_in
 from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, view_of
-from cda.retrieval.fusion import Rule, Signals, fuse
+from cda.retrieval.fusion import Fused, Rule, Signals, fuse
 from cda.retrieval.index import TARGET, open_index
 from cda.retrieval.legs import DEPTH, Leg, Legs
 from cda.retrieval.reference_bm25 import ReferenceBm25
@@ -24,7 +25,16 @@ MAX_K = 25
 MAX_QUERIES = 16
 MAX_QUERY_CHARS = 8_000
 
-Hydrated = dict[str, Clause | None]
+Hydrated = dict[tuple[str, str], Clause | None]  # of one call: id and indexed hash to the clause, if it is that
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    text: str
+    vector: Vector
+    said_codes: Sequence[str]  # in every form, those of the text and those given
+    codes: Sequence[str]  # as given
+    as_of: date | None
 
 
 class TextLeg(Protocol):
@@ -83,52 +93,60 @@ class PolicySearch:
         wanted = all_forms(codes)
         vectors = self._embedder.embed(queries)
         pages = self._index.backend.search(TARGET, self._index.manifest.spec, vectors, k=DEPTH, where=where)
-        hydrated: Hydrated = {}
+        known: Hydrated = {}
         answers = []
         for query, vector, page in zip(queries, vectors, pages, strict=True):
             said = sorted({*wanted, *codes_in(query), *codes_in(query.upper())})
             legs = Legs(Leg(hits=page.hits), self._text.text(query, where), self._index.lexical.codes(said, where))
-            legs, clauses, dropped = self._hydrate(legs, hydrated)
-            titles = (
-                {name: float(self._index.title_vectors[row] @ vector) for name, row in self._index.titles.items()}
-                if self._rule == "adaptive"
-                else {}
-            )
-            signals = Signals(
-                self._coverage(query, said, legs, clauses),
-                {i: titles.get(clause.policy_title, 0.0) for i, clause in clauses.items()},
-                {i: _preferences(clause, as_of, codes) for i, clause in clauses.items()},
-            )
-            hits = tuple(
-                SearchHit(clause=view_of(clauses[item.id]), score=item.score, legs=item.legs)
-                for item in fuse(self._rule, legs, signals)[:k]
-            )
+            ranked = fuse(self._rule, legs, self._signals(_Asked(query, vector, said, codes, as_of), legs, known))
+            hits, dropped = self._hydrate(ranked, legs, k, known)
             answers.append(SearchAnswer(query=query, hits=hits, dropped=dropped, notes=_notes(legs, dropped)))
         return answers
 
-    def _hydrate(self, legs: Legs, known: Hydrated) -> tuple[Legs, dict[str, Clause], int]:
-        """The legs without the hits that the store does not know as they were indexed, and the clauses of the rest."""
-        hashes = {hit.id: hit.content_hash for leg in (legs.dense, legs.lexical, legs.codes) for hit in leg.hits}
-        clauses: dict[str, Clause] = {}
-        for clause_id, digest in hashes.items():
-            key = f"{clause_id}\n{digest}"
-            if key not in known:
-                clause = self._store.clause(clause_id)
-                known[key] = clause if clause is not None and content_hash(clause) == digest else None
-            found = known[key]
-            if found is not None:
-                clauses[clause_id] = found
-        kept = Legs(*(_only(leg, clauses) for leg in (legs.dense, legs.lexical, legs.codes)))
-        return kept, clauses, len(hashes) - len(clauses)
+    def _signals(self, asked: _Asked, legs: Legs, known: Hydrated) -> Signals:
+        """What the rule in use needs beside the legs. Only date_aware reads every candidate from the store."""
+        if self._rule == "adaptive":
+            titles = self._index.titles((hit.id for hit in legs.dense.hits), asked.vector)
+            return Signals(coverage=self._coverage(asked, legs, known), titles=titles)
+        if self._rule == "date_aware":
+            clauses = {hit.id: self._clause(hit, known) for leg in legs.all for hit in leg.hits}
+            return Signals(preferences={i: _preferences(c, asked) for i, c in clauses.items() if c is not None})
+        return Signals()
 
-    def _coverage(self, query: str, codes: Sequence[str], legs: Legs, clauses: Mapping[str, Clause]) -> float:
+    def _hydrate(
+        self, ranked: Sequence[Fused], legs: Legs, k: int, known: Hydrated
+    ) -> tuple[tuple[SearchHit, ...], int]:
+        """The k best that the store knows as they were indexed, and how many it did not on the way."""
+        found = {hit.id: hit for leg in legs.all for hit in leg.hits}
+        hits: list[SearchHit] = []
+        dropped = 0
+        for item in ranked:
+            if len(hits) == k:
+                break
+            clause = self._clause(found[item.id], known)
+            if clause is None:
+                dropped += 1
+            else:
+                hits.append(SearchHit(clause=view_of(clause), score=item.score, legs=item.legs))
+        return tuple(hits), dropped
+
+    def _clause(self, hit: Hit, known: Hydrated) -> Clause | None:
+        """The store's clause of a hit; None when there is none, or when it is not what was indexed."""
+        key = (hit.id, hit.content_hash)
+        if key not in known:
+            clause = self._store.clause(hit.id)
+            known[key] = clause if clause is not None and content_hash(clause) == hit.content_hash else None
+        return known[key]
+
+    def _coverage(self, asked: _Asked, legs: Legs, known: Hydrated) -> float:
         """The share of the query's idf mass that the best lexical clause holds. Codes are the code leg's matter."""
-        words = set(stems(query)) - {code.lower() for code in codes}
-        if self._rule != "adaptive" or not words or not legs.lexical.hits:
+        words = sorted(set(stems(asked.text)) - {code.lower() for code in asked.said_codes})
+        best = next((clause for hit in legs.lexical.hits if (clause := self._clause(hit, known)) is not None), None)
+        if not words or best is None:
             return 0.0
-        idf = self._index.lexical.idf(sorted(words))
-        held = words & set(stems(indexed_text(clauses[legs.lexical.hits[0].id])))
-        return sum(idf[word] for word in sorted(held)) / sum(idf.values())
+        idf = self._index.lexical.idf(words)
+        held = set(stems(indexed_text(best)))
+        return sum(idf[word] for word in words if word in held) / sum(idf.values())
 
 
 def _check(queries: Sequence[str], k: int) -> None:
@@ -143,14 +161,10 @@ def _check(queries: Sequence[str], k: int) -> None:
             raise PolicyToolError("invalid_argument", f"query {position} has no word to search for")
 
 
-def _only(leg: Leg, clauses: Mapping[str, Clause]) -> Leg:
-    return replace(leg, hits=tuple(hit for hit in leg.hits if hit.id in clauses))
-
-
-def _preferences(clause: Clause, as_of: date | None, codes: Sequence[str]) -> frozenset[str]:
+def _preferences(clause: Clause, asked: _Asked) -> frozenset[str]:
     holds = {
-        "in_effect": as_of is not None and clause.in_effect(as_of),
-        "own_code": not set(codes).isdisjoint(clause.codes),
+        "in_effect": asked.as_of is not None and clause.in_effect(asked.as_of),
+        "own_code": not set(asked.codes).isdisjoint(clause.codes),
         "rider": clause.source == "rider",
         "criteria_section": clause.section == "Coverage Criteria",
     }

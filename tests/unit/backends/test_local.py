@@ -60,7 +60,7 @@ def test_a_crash_before_the_last_step_leaves_the_old_target(tmp_path: Path, monk
     def power_cut(*_: object, **__: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(np, "save", power_cut)
+    monkeypatch.setattr(np, "savez", power_cut)
     with pytest.raises(OSError, match="no space"):
         backend.create("t", SPEC, [record("new")])
     fresh = LocalBackend(tmp_path)
