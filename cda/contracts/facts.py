@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from math import inf
+from math import inf, isfinite
 from typing import Any, Literal, Protocol
 
 
@@ -125,11 +125,47 @@ class FactDefinition:
     lexicon: Mapping[str, Any] = field(default_factory=dict)
 
 
+def value_to_json(value: Value) -> Any:
+    """A value as JSON: a number for an exact quantity, else {"lo", "hi", "lo_open", "hi_open"} with what is bounded."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if not isinstance(value, Interval):
+        return value
+    if value.lo == value.hi:
+        return value.lo
+    ends: dict[str, Any] = {}
+    for name, end, is_open in (("lo", value.lo, value.lo_open), ("hi", value.hi, value.hi_open)):
+        if isfinite(end):
+            ends[name] = end
+            if is_open:
+                ends[f"{name}_open"] = True
+    return ends
+
+
+def value_from_json(definition: FactDefinition, raw: Any) -> Value:
+    """The inverse of `value_to_json` for a fact's type. Raises ValueError for anything else."""
+    if definition.type is FactType.DATE:
+        return date.fromisoformat(raw)
+    if definition.type not in QUANTITIES:
+        expected = bool if definition.type is FactType.BOOL else str
+        if not isinstance(raw, expected):
+            raise ValueError(f"{definition.name} is a {definition.type}")
+        return raw
+    if isinstance(raw, Mapping):
+        return Interval(
+            float(raw.get("lo", -inf)), float(raw.get("hi", inf)), bool(raw.get("lo_open")), bool(raw.get("hi_open"))
+        )
+    return Interval.exactly(float(raw))
+
+
 class FactExtractor(Protocol):
     """Reads facts from chart language."""
 
-    def extract(self, text: str, names: Sequence[str], *, as_of: date) -> dict[str, Fact]:
-        """Return one Fact for each of `names` (unknown where nothing usable is stated); offsets are into `text`.
+    def extract(
+        self, text: str, names: Sequence[str], *, as_of: date, ignore: Sequence[tuple[int, int]] = ()
+    ) -> dict[str, Fact]:
+        """Return one Fact for each of `names` (unknown where nothing usable is stated); offsets are into `text`,
+        spans in `ignore` are never read.
 
         Precision first: doubt is UNKNOWN with the words that caused it, contradiction is CONFLICT. Deterministic.
         """

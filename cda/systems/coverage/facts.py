@@ -6,7 +6,8 @@ from typing import Any
 from cda.contracts.facts import Fact, FactDefinition
 from cda.contracts.policy_tools import ClauseView
 from cda.criteria.line import facts_needed
-from cda.extraction import RuleExtractor, merge, parse_value
+from cda.extraction import RuleExtractor, merge
+from cda.extraction.structured import parse_value
 from cda.harness.reasoner import Case
 
 

@@ -99,11 +99,12 @@ def _why_not_within(criterion: ReplaceLimit, claim: Claim, context: Context) -> 
 
 def _find(clause: ClauseView, criterion: Criterion, path: str, context: Context) -> Node | None:
     """The node at `path`, evaluated on the clause alone; the root stands for the clause with its own UNLESS applied."""
-    found = Governing(bulletins=((clause, criterion),), riders=(), lower=(), unauthored=(), elsewhere=())
+    found = Governing(bulletins=((clause, criterion),), riders=(), lower=(), unauthored=(), routing=())
     rules = line_rules(found, context.definitions, context.diagnosis_codes).rules
     if not rules:
         return None
     tree = evaluate(rules[0].expression, context)
     if path == ROOTS[rules[0].role]:
         return tree
-    return next((node for node in tree.walk() if node.path == path), None)
+    # An UNLESS wraps a requirement under the requirement's own path: the innermost is what the words say by themselves.
+    return next(reversed([node for node in tree.walk() if node.path == path]), None)

@@ -18,6 +18,7 @@ from cda.contracts.decision import (
 from cda.contracts.facts import Fact, FactDefinition, FactState
 from cda.contracts.policy_tools import ClauseView
 from cda.criteria.citing import Deciding
+from cda.criteria.derive import Derivations, is_derived
 from cda.criteria.evaluate import Node
 from cda.criteria.line import LineEvaluation, decide_line
 from cda.criteria.rules import Role
@@ -127,23 +128,25 @@ class CriteriaReasoner:
             if conflict.needs_review:
                 shown += [found for found in line.considered if found.clause_id in conflict.contradicts]
         for entry in dict.fromkeys(shown):
-            yield from _clause_claims(entry, texts[entry.clause_id], line)
+            yield from _clause_claims(entry, texts[entry.clause_id], line, self._definitions)
         for conflict in line.source_conflicts:
             if conflict.needs_review:
                 yield _stated(texts[conflict.clause_id])
 
 
-def _clause_claims(entry: Deciding, clause: ClauseView, line: LineEvaluation) -> Iterator[Claim]:
+def _clause_claims(
+    entry: Deciding, clause: ClauseView, line: LineEvaluation, definitions: Mapping[str, FactDefinition]
+) -> Iterator[Claim]:
     """The clause as a whole, then each of its own leaves."""
     facts = line.facts or {}
     root = ROOTS[entry.role]
     if not _waived_elsewhere(entry):
-        yield _claim(clause, ROOT_WORDS[entry.role], root, entry.tree, _evidence(entry.tree, facts))
+        yield _claim(clause, ROOT_WORDS[entry.role], root, entry.tree, _evidence(entry.tree, facts, definitions))
     if entry.role in (Role.WAIVES, Role.REPLACES_LIMIT, Role.KEEPS, Role.INDIVIDUAL, Role.NOT_AUTHORED):
         return
     for node in entry.tree.walk():
         if node.kind in ("leaf", "elapsed", "diagnosis") and node.path != root and _own(node, entry):
-            yield _claim(clause, node.label, node.path, node, _evidence(node, facts))
+            yield _claim(clause, node.label, node.path, node, _evidence(node, facts, definitions))
 
 
 def _own(node: Node, entry: Deciding) -> bool:
@@ -182,9 +185,19 @@ def whole(clause: ClauseView) -> Citation:
     )
 
 
-def _evidence(tree: Node, facts: Mapping[str, Fact]) -> tuple[FactEvidence, ...]:
-    names = dict.fromkeys(node.fact for node in tree.walk() if node.fact in facts)
-    return tuple(item for name in names if name is not None for item in evidence_of(facts[name]))
+def _evidence(
+    tree: Node, facts: Mapping[str, Fact], definitions: Mapping[str, FactDefinition]
+) -> tuple[FactEvidence, ...]:
+    """The known facts of the tree; a derived one brings those that it follows from."""
+    names: dict[str, None] = {}
+    for node in tree.walk():
+        fact = facts.get(node.fact or "")
+        if fact is None:
+            continue
+        names[fact.name] = None
+        if is_derived(fact):
+            names |= dict.fromkeys(name for name in sorted(Derivations(definitions, [fact.name]).facts) if name in facts)
+    return tuple(item for name in names for item in evidence_of(facts[name]))
 
 
 def _confidence(line: LineEvaluation) -> float:
