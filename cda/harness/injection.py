@@ -1,0 +1,151 @@
+"""Spans that address the reader instead of describing the patient: found, reported, and never read as evidence.
+
+The words stay in the text, so that offsets and the record stay true; `fenced` gives a reading copy, equally long, with
+every flagged character blank. Characters that a person cannot see are taken out before anything else (`visible`).
+
+Finding is telemetry, not the defence: whatever a narrative says, it can change facts only, never date, plan, clause or
+gate. So a span is wide (the whole sentence or bracket), and where a flagged sentence also states facts the run goes to
+REVIEW instead of silently losing them (see `loop`). Ordinary requests ("please approve this request", "we ask for an
+exception to step therapy") are no flags.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from cda.contracts.decision import InjectionFlag
+from cda.harness.injection_patterns import (
+    BRACKETS,
+    DIRECTIVE,
+    DIRECTIVE_LINE,
+    HIDDEN,
+    MIXED_SCRIPT,
+    PAIRED,
+    SENTENCES,
+    SOFT,
+)
+from cda.harness.sentences import Span, chart_sentences
+
+FieldName = Literal["narrative", "question"]
+Found = tuple[int, int, str]
+# A bracket that is only a label ("[SYSTEM DIRECTIVE]") speaks of what follows it.
+_LABEL_WORDS = 4
+_LONGEST_BRACKET = 4000
+
+
+def visible(text: str) -> tuple[str, int | None]:
+    """The text without zero-width, bidirectional, tag and control characters, and where the first one stood.
+
+    Soft hyphens and byte-order marks go too, but are ordinary litter of documents and are not reported.
+    """
+    text = SOFT.sub("", text)
+    first = HIDDEN.search(text)
+    return (HIDDEN.sub("", text), first.start()) if first else (text, None)
+
+
+def find_injections(text: str, field: FieldName) -> tuple[InjectionFlag, ...]:
+    """All flagged spans of one field, merged where they overlap, in order; offsets are into `text`."""
+    found = sorted({*_brackets(text), *_blocks(text), *_lines(text), *_in_sentences(text)})
+    merged: list[Found] = []
+    for start, end, kind in found:
+        if merged and start < merged[-1][1]:
+            left, right, first = merged[-1]
+            merged[-1] = (left, max(right, end), first)
+        else:
+            merged.append((start, end, kind))
+    return tuple(InjectionFlag(kind=kind, field=field, start=start, end=end) for start, end, kind in merged)
+
+
+def fenced(text: str, flags: Iterable[InjectionFlag], field: FieldName) -> str:
+    """The copy that is read: as long as `text`, every flagged character blank (line breaks stay)."""
+    for flag in flags:
+        if flag.field == field:
+            blank = re.sub(r"[^\n]", " ", text[flag.start : flag.end])
+            text = text[: flag.start] + blank + text[flag.end :]
+    return text
+
+
+def _brackets(text: str) -> Iterator[Found]:
+    for found in DIRECTIVE.finditer(text):
+        end = _closing(text, found.start())
+        inside = text[found.start() + 1 : end - 1]
+        if len(inside.split()) <= _LABEL_WORDS:
+            end = _sentence_end(text, end)
+        yield found.start(), end, "directive_block"
+
+
+def _closing(text: str, start: int) -> int:
+    """One past the bracket that closes the one at `start`; without one, the end of its line."""
+    opener, closer = text[start], BRACKETS[text[start]]
+    depth = 0
+    for position in range(start, min(len(text), start + _LONGEST_BRACKET)):
+        depth += (text[position] == opener) - (text[position] == closer)
+        if depth == 0:
+            return position + 1
+    line = text.find("\n", start)
+    return len(text) if line < 0 else line
+
+
+def _sentence_end(text: str, position: int) -> int:
+    rest = text[position:]
+    lead = len(rest) - len(rest.lstrip(" \t:-\n"))
+    sentences = chart_sentences(rest[lead:])
+    return position + lead + sentences[0][1] if sentences else position
+
+
+def _blocks(text: str) -> Iterator[Found]:
+    for kind, opener, closer in PAIRED:
+        for found in opener.finditer(text):
+            closing = closer.search(text, found.end())
+            line = text.find("\n", found.end())
+            end = closing.end() if closing else len(text) if line < 0 else line
+            yield found.start(), end, kind
+
+
+def _lines(text: str) -> Iterator[Found]:
+    for found in DIRECTIVE_LINE.finditer(text):
+        line = text.find("\n", found.end())
+        # On a line of its own the label rules the line; inside a paragraph it rules the sentence after it.
+        alone = found.start() == 0 or text[found.start() - 1] == "\n"
+        end = (len(text) if line < 0 else line) if alone and line >= 0 else _sentence_end(text, found.end())
+        yield found.start(), end, "directive_block"
+
+
+def _in_sentences(text: str) -> Iterator[Found]:
+    low = text.lower()
+    hits = [
+        (found.start(), found.end(), kind)
+        for kind, triggers, pattern in SENTENCES
+        if not triggers or any(word in low for word in triggers)
+        for found in pattern.finditer(text)
+    ]
+    hits += [(found.start(), found.end(), "mixed_script") for found in MIXED_SCRIPT.finditer(text)]
+    if not hits:
+        return
+    spans: list[Span] = chart_sentences(text)
+    starts = [start for start, _ in spans]
+    for start, end, kind in hits:
+        first = spans[max(0, bisect_right(starts, start) - 1)]
+        last = spans[max(0, bisect_right(starts, end - 1) - 1)]
+        yield (start, end, kind) if kind == "mixed_script" else (min(first[0], start), max(last[1], end), kind)
+
+
+def sentence_flags(flags: Iterable[InjectionFlag]) -> tuple[InjectionFlag, ...]:
+    """The flags of running text: the ones whose words may hold facts beside the injected ones."""
+    return tuple(flag for flag in flags if flag.kind not in ("directive_block", "delimiter", "encoded_blob"))
+
+
+FLAG_KINDS: Mapping[str, str] = {
+    "override_instruction": "tells the reader to set rules or instructions aside",
+    "role_reassignment": "gives the reader another role",
+    "forced_outcome": "dictates the answer",
+    "authority_claim": "claims an authority to dictate it",
+    "fabricate_citation": "asks for an invented citation",
+    "prompt_leak": "asks for the reader's own instructions",
+    "directive_block": "is set out as a message to the system",
+    "delimiter": "imitates the markup of a conversation",
+    "encoded_blob": "is encoded text",
+    "hidden_characters": "was written in characters that are not shown",
+    "mixed_script": "mixes look-alike letters of two alphabets in one word",
+}

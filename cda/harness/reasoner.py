@@ -1,0 +1,100 @@
+"""What the loop asks of the parts that read and reason. The systems wire them; the harness knows only these shapes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Protocol
+
+from cda.contracts.decision import CoverageRequest, Determination, FactEvidence, Outcome, PriorAuthorization
+from cda.contracts.facts import Fact
+from cda.contracts.policy_tools import ClauseView, Plan
+
+UNKNOWN_PRIOR_AUTHORIZATION = PriorAuthorization(required="unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class LineReasoned:
+    """The reasoner's answer for one code.
+
+    review_reasons: what a person must settle for this code whatever the outcome (a fact conflict, a service routed
+      here): each "kind: words"; a kind of `gate.ISSUES` leaves a refusal a refusal, any other makes it REVIEW. No words
+      of the chart.
+    refusal: why an INSUFFICIENT_EVIDENCE line is refused, "kind: words" ("no_governing_policy: ...").
+    notes: shown in the line's reasons, without effect on the gate.
+    """
+
+    code: str
+    outcome: Outcome
+    notes: tuple[str, ...] = ()
+    prior_authorization: PriorAuthorization = UNKNOWN_PRIOR_AUTHORIZATION
+    review_reasons: tuple[str, ...] = ()
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoned:
+    """A determination and its lines, one for each code asked. `tokens_in`, `tokens_out` and `usd` are what it cost.
+
+    The determination's confidence is how sure the reasoner is of THIS answer: a well-founded refusal has a high one.
+    A determined outcome carries, for at least one line that has it, a claim whose `criterion` is the root of the
+    deciding clause ("covers_if" met, "excludes_if" met, ...): see `verifier`.
+    """
+
+    determination: Determination
+    lines: tuple[LineReasoned, ...]
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: str = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a reasoner may see: the request after pre-flight, the day, and the plan (None: none was given)."""
+
+    request: CoverageRequest
+    as_of: date
+    plan: Plan | None
+    codes: tuple[str, ...]
+
+
+class Reasoner(Protocol):
+    """Turns clauses and facts into an answer. Deterministic reasoners give equal answers for equal input."""
+
+    name: str
+
+    def determine(self, case: Case, clauses: Sequence[ClauseView], facts: Mapping[str, Fact]) -> Reasoned:
+        """Answer every code of the case. `clauses` are in effect, of the payer and the plan, sorted by id."""
+        ...
+
+
+class FactReader(Protocol):
+    """Reads the facts that the clauses' criteria name, from the narrative and from structured values."""
+
+    def read(
+        self,
+        clauses: Sequence[ClauseView],
+        *,
+        narrative: str,
+        ignore: Sequence[tuple[int, int]],
+        structured: Mapping[str, Any],
+        as_of: date,
+    ) -> Mapping[str, Fact]:
+        """One Fact a name (unknown included); offsets are into `narrative`. Spans in `ignore` are never read and never
+        quoted from. A contradiction is CONFLICT."""
+        ...
+
+
+class NodeJudge(Protocol):
+    """Re-evaluates one node of a clause's criterion on the evidence of a claim, cold."""
+
+    def __call__(self, clause: ClauseView, path: str, evidence: Sequence[FactEvidence], status: str) -> str | None:
+        """None when the node, given this evidence alone, has this status; else the reason, without chart words."""
+        ...
+
+
+class FactCheck(Protocol):
+    """Judges one structured fact of a request before anything is read."""
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        """None when the name is known and the value can be read; else "unknown fact name" or the rule it breaks."""
+        ...

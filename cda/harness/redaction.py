@@ -1,0 +1,126 @@
+"""Protected health information out of free text, codes and laboratory values left in.
+
+`redact` replaces identifiers by placeholders such as [NAME] or [MRN]; the result is what every later step sees. It is
+idempotent and deterministic. Kinds are the safe-harbour kinds as far as text shows them (`KINDS`); "AGE 90+" is the
+category the rule itself allows for ages over 89. Dates of service stay, since they decide coverage; dates of birth,
+death, admission and discharge go.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cda.contracts.decision import Redaction
+from cda.harness.phi_names import find_names, parts
+from cda.harness.phi_patterns import FIVE_DIGITS, RULES, SEVEN_DIGITS
+
+# Placeholder -> safe-harbour kind (45 CFR 164.514(b)(2)(i), letters A to R).
+KINDS: Mapping[str, str] = {
+    "NAME": "A names",
+    "LOCATION": "B places below state",
+    "DOB": "C dates of the person",
+    "DATE": "C dates of the person",
+    "AGE": "C ages over 89",
+    "PHONE": "D telephone",
+    "FAX": "E fax",
+    "EMAIL": "F e-mail",
+    "SSN": "G social security",
+    "MRN": "H record number",
+    "PLAN_ID": "I health plan beneficiary",
+    "ACCOUNT": "J account",
+    "LICENSE": "K certificate or licence",
+    "VEHICLE": "L vehicle and plate",
+    "DEVICE": "M device",
+    "URL": "N web address",
+    "IP": "O internet address",
+    "BIOMETRIC": "P biometric",
+    "PHOTO": "Q photograph",
+    "FILE": "R other unique identifier",
+    "OTHER_ID": "R other unique identifier",
+}
+_TEXT = {kind: f"[{kind}]" for kind in KINDS} | {"AGE": "[AGE 90+]"}
+_PLACEHOLDER = re.compile("|".join(re.escape(text) for text in _TEXT.values()))
+_RANK = {kind: rank for rank, kind in enumerate(("NAME", *dict.fromkeys(rule.kind for rule in RULES)))}
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """The texts after redaction, by field, and what was taken out; offsets are of the placeholders in the result."""
+
+    texts: Mapping[str, str]
+    redactions: tuple[Redaction, ...]
+
+
+def redact(fields: Mapping[str, str], *, keep: Iterable[str] = ()) -> Redacted:
+    """Redact `fields` (narrative, question) together: a name found in one is taken out of all.
+
+    keep: words that are identifiers of the request and never of the person (codes, payer, plan); compared exactly.
+    """
+    kept = frozenset(keep)
+    lower = {field: _lower(text) for field, text in fields.items()}
+    named = {field: list(find_names(text, lower[field])) for field, text in fields.items()}
+    words = {word for field, spans in named.items() for start, end in spans for word in parts(fields[field][start:end])}
+    again = _anywhere(words)
+    texts: dict[str, str] = {}
+    redactions: list[Redaction] = []
+    for field, text in fields.items():
+        spans = [(start, end, "NAME") for start, end in named[field]]
+        if again:
+            spans += [(found.start(), found.end(), "NAME") for found in again.finditer(text)]
+        spans += _identifiers(text, lower[field])
+        spans = [span for span in spans if text[span[0] : span[1]] not in kept]
+        texts[field] = _replace(field, text, _merged(spans, text), redactions)
+    return Redacted(texts, tuple(redactions))
+
+
+def _lower(text: str) -> str:
+    low = text.lower()
+    # A few capitals grow in lower case (dotted I); offsets must hold, so such a text is lowered letter by letter.
+    return low if len(low) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def _anywhere(words: set[str]) -> re.Pattern[str] | None:
+    forms = {form for word in words for form in (word, word.upper(), word.capitalize())}
+    if not forms:
+        return None
+    return re.compile(
+        rf"(?<![^\W\d_])(?:{'|'.join(map(re.escape, sorted(forms, key=lambda w: (-len(w), w))))})(?![^\W\d_])"
+    )
+
+
+def _identifiers(text: str, low: str) -> Iterator[tuple[int, int, str]]:
+    features = {"7digits": bool(SEVEN_DIGITS.search(text)), "5digits": bool(FIVE_DIGITS.search(text))}
+    for rule in RULES:
+        if rule.triggers and not any(features.get(word, word in low) for word in rule.triggers):
+            continue
+        for found in rule.pattern.finditer(text if rule.cased else low):
+            if rule.keep is None or not rule.keep(found):
+                start, end = found.span("v" if "v" in rule.pattern.groupindex else 0)
+                yield start, end, rule.kind
+
+
+def _merged(spans: list[tuple[int, int, str]], text: str) -> list[tuple[int, int, str]]:
+    """Overlapping finds become one, with the kind of the rule that stands first: nothing of either is left over."""
+    done = [found.span() for found in _PLACEHOLDER.finditer(text)] if "[" in text else []
+    merged: list[tuple[int, int, str]] = []
+    for start, end, kind in sorted(spans):
+        if any(start < right and left < end for left, right in done):
+            continue
+        if merged and start < merged[-1][1]:
+            left, right, first = merged[-1]
+            merged[-1] = (left, max(right, end), min(first, kind, key=_RANK.__getitem__))
+        else:
+            merged.append((start, end, kind))
+    return merged
+
+
+def _replace(field: str, text: str, spans: list[tuple[int, int, str]], redactions: list[Redaction]) -> str:
+    pieces: list[str] = []
+    length = position = 0
+    for start, end, kind in spans:
+        pieces += [text[position:start], _TEXT[kind]]
+        length += start - position
+        redactions.append(Redaction(kind=kind, field=field, start=length, end=length + len(_TEXT[kind])))  # type: ignore[arg-type]
+        length += len(_TEXT[kind])
+        position = end
+    return "".join([*pieces, text[position:]])

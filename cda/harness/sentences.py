@@ -1,0 +1,99 @@
+"""Sentence spans of a text, without changing it: where a quote may begin and end, and how far a fence reaches.
+
+Two texts, two rules. A clause is edited prose: a sentence begins with a capital, a digit, a quotation mark or a bullet,
+and a list belongs to the sentence whose colon opens it. A chart is dictated or telegraphic: a line ends a sentence, and
+the next one may begin in lower case.
+"""
+
+import re
+
+Span = tuple[int, int]
+
+# Words whose full stop ends no sentence; units and the like end one when a capital follows ("x 4 mo. Denies CHF").
+_TITLE_TEXT = "dr mr mrs ms prof st jr sr vs approx fig sec cf viz incl excl"
+_UNIT_TEXT = "etc al inc ltd dept wt ht hx pt pts wk wks mo mos yr yrs hr hrs min max avg temp tab tabs inj"
+_TITLES, _UNITS = frozenset(_TITLE_TEXT.split()), frozenset(_UNIT_TEXT.split())
+_LETTERS = re.compile(r"[a-z](?:\.[a-z])*")  # initials and chart Latin: "J.", "q.i.d."
+_STOP = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s|$)")
+_LINE = re.compile(r"\s*\n\s*")
+_BULLET = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-zA-Z][.)])\s")
+_BLOCK_END = re.compile(r"[.!?:;][\"'”’)\]]*$")
+
+
+def chart_sentences(text: str) -> list[Span]:
+    """Half-open spans of the sentences of chart language, trimmed of white space, in order; each line ends one."""
+    return _trimmed(text, _cuts(text, lowercase_starts=True, lines=True))
+
+
+def clause_sentences(text: str) -> list[Span]:
+    """Half-open spans of the sentences of a clause, trimmed, in order; a list stays with the sentence that opens it."""
+    spans = _trimmed(text, _cuts(text, lowercase_starts=False, lines=False))
+    return _with_lists(text, spans)
+
+
+def sentence_at(spans: list[Span], position: int) -> Span | None:
+    """The span that holds `position`, or the next one after it (white space belongs to what follows)."""
+    return next((span for span in spans if position < span[1]), None)
+
+
+def _cuts(text: str, *, lowercase_starts: bool, lines: bool) -> list[int]:
+    cuts = {
+        found.end()
+        for found in _STOP.finditer(text)
+        if not _is_abbreviation(text, found) and (lowercase_starts or _opens_sentence(text, found.end()))
+    }
+    for found in _LINE.finditer(text):
+        before = text[: found.start()]
+        # A hard-wrapped line goes on; a line that ends in a stop, or a blank line, does not.
+        if lines or found.group().count("\n") > 1 or _BLOCK_END.search(before[-4:]) or _BULLET.match(text, found.end()):
+            cuts.add(found.end())
+    return sorted(cuts)
+
+
+def _is_abbreviation(text: str, stop: re.Match[str]) -> bool:
+    if not stop.group().startswith(".") or len(stop.group().rstrip("\"'”’)]")) > 1:
+        return False
+    start = stop.start()
+    while start > 0 and not text[start - 1].isspace() and text[start - 1] not in "(\"'[,;":
+        start -= 1
+    word = text[start : stop.start()].lower()
+    if word.isdigit():  # "1." opens a list item when nothing but a line break or a stop stands before it
+        ahead = text[:start].rstrip(" ")
+        return len(word) <= 2 and (not ahead or ahead[-1] in "\n:;.")
+    rest = text[stop.end() :].lstrip()
+    if word in _UNITS:
+        return not (rest[:1].isupper() or not rest)
+    if word in ("no", "nos"):
+        return rest[:1].isdigit()
+    return word in _TITLES or _LETTERS.fullmatch(word) is not None
+
+
+def _opens_sentence(text: str, position: int) -> bool:
+    rest = text[position:].lstrip()
+    return not rest or rest[0].isupper() or rest[0].isdigit() or rest[0] in "\"'“‘([-*•–"
+
+
+def _trimmed(text: str, cuts: list[int]) -> list[Span]:
+    spans: list[Span] = []
+    start = 0
+    for cut in [*cuts, len(text)]:
+        piece = text[start:cut]
+        left = start + len(piece) - len(piece.lstrip())
+        right = start + len(piece.rstrip())
+        if left < right:
+            spans.append((left, right))
+        start = cut
+    return spans
+
+
+def _with_lists(text: str, spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    in_list = False
+    for span in spans:
+        is_item = bool(_BULLET.match(text, span[0]))
+        if in_list and is_item and merged:
+            merged[-1] = (merged[-1][0], span[1])
+            continue
+        in_list = text[span[0] : span[1]].rstrip().endswith(":")
+        merged.append(span)
+    return merged
