@@ -14,8 +14,30 @@ from cda.errors import CriterionError
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 KEYS = frozenset(
-    "time accepts says own mask hedge against group anchors barriers forms ellipsis fixed takes reach plausible "
-    "combine convert measured dated per_default minus".split()
+    [
+        "time",
+        "accepts",
+        "says",
+        "own",
+        "mask",
+        "hedge",
+        "against",
+        "group",
+        "anchors",
+        "barriers",
+        "forms",
+        "ellipsis",
+        "fixed",
+        "takes",
+        "reach",
+        "plausible",
+        "combine",
+        "convert",
+        "measured",
+        "dated",
+        "per_default",
+        "minus",
+    ]
 )
 SLOTS = {
     "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"),
@@ -100,12 +122,16 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
 
     takes = tuple(raw.get("takes", _DEFAULT_TAKES.get(definition.type, ())))
     low, high = raw.get("plausible", (-inf, inf))
-    convert = {kind: (float(rule["times"]), float(rule.get("plus", 0))) for kind, rule in raw.get("convert", {}).items()}
+    convert = {
+        kind: (float(rule["times"]), float(rule.get("plus", 0))) for kind, rule in raw.get("convert", {}).items()
+    }
     dated = raw.get("dated", {})
     return Lexicon(
         definition=definition,
         time=_one_of("time", raw.get("time", "current"), ("current", "ever", "chronic")),
-        accepts=frozenset(_one_of("accepts", k, tuple(BLOCKING_KINDS | {"past", "against"})) for k in raw.get("accepts", ())),
+        accepts=frozenset(
+            _one_of("accepts", k, tuple(BLOCKING_KINDS | {"past", "against"})) for k in raw.get("accepts", ())
+        ),
         hedge=_one_of("hedge", raw.get("hedge", "unknown"), ("unknown", "suspected", "holds")),
         against=_one_of("against", raw.get("against", "doubt"), ("doubt", "false", "ignore")),
         sayings=tuple(_sayings(definition, raw, compiler)),
@@ -163,9 +189,7 @@ def _form(text: str, compiler: PhraseCompiler, takes: tuple[str, ...]) -> Form:
         raise ValueError(f"form {text!r} has exactly one slot")
     before, slot, after = parts[0].strip(), parts[1], parts[2].strip()
     kinds = takes if slot == "q" else SLOTS[slot]
-    return Form(
-        compiler.before(before) if before else None, compiler.after(after) if after else None, slot, kinds
-    )
+    return Form(compiler.before(before) if before else None, compiler.after(after) if after else None, slot, kinds)
 
 
 def _measured(rules: Sequence[Mapping[str, Any]], compiler: PhraseCompiler, takes: tuple[str, ...]) -> list[Form]:

@@ -36,7 +36,7 @@ from cda.harness.gate import CONFIDENCE_FLOOR, Findings, decide
 from cda.harness.injection import fenced, sentence_flags
 from cda.harness.preflight import Checked, check
 from cda.harness.quotes import text_sha256
-from cda.harness.reasoner import Case, FactCheck, FactReader, NodeJudge, Reasoned, Reasoner
+from cda.harness.reasoner import Case, FactCheck, FactReader, Judge, Reasoned, Reasoner
 from cda.harness.requests import MalformedRequest, parse_request
 from cda.harness.retrieval import Gathered, counts, gather
 from cda.harness.trace import Trace, kinds, safe_id
@@ -51,7 +51,7 @@ class Parts:
     directory: Directory
     facts: FactReader
     reasoner: Reasoner
-    judge: NodeJudge
+    judge: Judge
     provenance: Provenance
     fact_check: FactCheck | None = None
 
@@ -200,13 +200,7 @@ def _read(case: Case, preflight: Preflight, parts: Parts, state: _Run) -> None:
     state.step = "facts"
 
     def read(ignore: list[tuple[int, int]]) -> Mapping[str, Fact]:
-        return parts.facts.read(
-            state.gathered.usable,
-            narrative=case.request.narrative,
-            ignore=ignore,
-            structured=case.request.facts or {},
-            as_of=case.as_of,
-        )
+        return parts.facts.read(case, state.gathered.usable, ignore=ignore)
 
     fences = _fences(preflight)
     state.facts = read(fences)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Protocol
 
-from cda.contracts.decision import CoverageRequest, Determination, FactEvidence, Outcome, PriorAuthorization
+from cda.contracts.decision import Claim, CoverageRequest, Determination, Outcome, PriorAuthorization
 from cda.contracts.facts import Fact
 from cda.contracts.policy_tools import ClauseView, Plan
 
@@ -71,24 +71,25 @@ class FactReader(Protocol):
     """Reads the facts that the clauses' criteria name, from the narrative and from structured values."""
 
     def read(
-        self,
-        clauses: Sequence[ClauseView],
-        *,
-        narrative: str,
-        ignore: Sequence[tuple[int, int]],
-        structured: Mapping[str, Any],
-        as_of: date,
+        self, case: Case, clauses: Sequence[ClauseView], *, ignore: Sequence[tuple[int, int]]
     ) -> Mapping[str, Fact]:
-        """One Fact a name (unknown included); offsets are into `narrative`. Spans in `ignore` are never read and never
-        quoted from. A contradiction is CONFLICT."""
+        """One Fact a name (unknown included); offsets are into the case's narrative. Spans in `ignore` are never read
+        and never quoted from. A contradiction is CONFLICT."""
         ...
 
 
-class NodeJudge(Protocol):
-    """Re-evaluates one node of a clause's criterion on the evidence of a claim, cold."""
+class Judge(Protocol):
+    """Re-evaluates, cold, what claims say of criteria. It sees clauses as they are now and the evidence shown."""
 
-    def __call__(self, clause: ClauseView, path: str, evidence: Sequence[FactEvidence], status: str) -> str | None:
-        """None when the node, given this evidence alone, has this status; else the reason, without chart words."""
+    def node(self, case: Case, clause: ClauseView, claim: Claim) -> str | None:
+        """None when the node that the claim names has, on the claim's evidence alone, the status it claims; else the
+        reason, without chart words."""
+        ...
+
+    def outcome(
+        self, case: Case, clauses: Sequence[ClauseView], claims: Sequence[Claim], outcome: Outcome
+    ) -> str | None:
+        """None when the cited clauses and the evidence shown, alone, give the outcome; else the reason."""
         ...
 
 

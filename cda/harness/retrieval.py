@@ -16,7 +16,7 @@ _QUESTION_CHARS = 120
 
 
 class Grade(StrEnum):
-    """What a clause is for this case; only RELEVANT and UNAUTHORED ones reach the reasoner."""
+    """What a clause is for this case (see `Gathered.usable` for what reaches the reasoner)."""
 
     RELEVANT = "RELEVANT"
     UNAUTHORED = "UNAUTHORED"
@@ -41,6 +41,7 @@ class Gathered:
 
     clauses: dict[str, ClauseView] = field(default_factory=dict)
     grades: dict[str, Grade] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
     iterations: int = 0
     gap: str | None = None
     dropped: int = 0
@@ -48,9 +49,14 @@ class Gathered:
 
     @property
     def usable(self) -> tuple[ClauseView, ...]:
-        """The clauses a reasoner may use, sorted by id."""
+        """The clauses a reasoner may use, sorted by id: what names a requested code, and the rest of the versions that
+        govern one, which may route members to it. A ranking adds none that do not name a code."""
         fit = (Grade.RELEVANT, Grade.UNAUTHORED)
-        return tuple(self.clauses[name] for name in sorted(self.clauses) if self.grades[name] in fit)
+        return tuple(
+            self.clauses[name]
+            for name in sorted(self.clauses)
+            if self.grades[name] in fit or (self.grades[name] is Grade.OTHER_CODE and name in self.needed)
+        )
 
 
 def plan_queries(case: Case, question: str, gap: str | None = None) -> tuple[SubQuery, ...]:
@@ -82,10 +88,10 @@ def gather(
     while found.iterations < max_iterations:
         found.iterations += 1
         checkpoint()
-        needed = _needed(case, tools, found)
+        found.needed = tuple(_needed(case, tools, found))
         checkpoint()
         _search(case, tools, plan_queries(case, question, found.gap), k, found)
-        missing = _fetch(needed, tools, found, checkpoint)
+        missing = _fetch(found.needed, tools, found, checkpoint)
         found.grades = {name: grade(clause, case) for name, clause in found.clauses.items()}
         found.gap = f"clauses that the corpus lists could not be read: {', '.join(missing)}" if missing else None
         if found.gap is None:

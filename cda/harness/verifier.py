@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cda.contracts.decision import Check, Claim, Determination, FactEvidence, Outcome, Verification
-from cda.contracts.facts import Fact, FactState, Interval, Value
+from cda.contracts.facts import Fact, FactState, Interval, Value, value_to_json
 from cda.contracts.policy_tools import ClauseView, PolicyTools
 from cda.errors import PolicyToolError
 from cda.harness.quotes import why_not_verbatim, why_not_whole
-from cda.harness.reasoner import Case, NodeJudge
+from cda.harness.reasoner import Case, Judge
 from cda.harness.wording import why_not_said
 
 Span = tuple[int, int]
@@ -21,17 +21,6 @@ STEPS = ("exists", "quote_verbatim", "quote_whole", "in_effect_on_as_of", "gover
 _LOWER_SOURCES = frozenset({"provider_faq", "billing_article"})
 _HELD = ("met", "presumed")
 _FAILED = ("not_met", "presumed")
-# Root of a criterion and the states in which a claim about it carries an outcome.
-_CARRIES: Mapping[Outcome, Mapping[str, tuple[str, ...]]] = {
-    Outcome.COVERED: {"covers_if": _HELD},
-    Outcome.NOT_COVERED: {
-        "excludes_if": _HELD,
-        "covers_if": _FAILED,
-        "limit": ("not_met",),
-        "requires": ("not_met",),
-        "if": ("not_met",),
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +32,24 @@ class Reading:
 
 
 def verify(
-    case: Case, answer: Determination, *, tools: PolicyTools, judge: NodeJudge, reading: Reading | None = None
+    case: Case, answer: Determination, *, tools: PolicyTools, judge: Judge, reading: Reading | None = None
 ) -> Verification:
     """Check every claim of `answer`. Raises what the tools raise, except that an unknown clause is a failed step."""
     cold = _ColdVerifier(case, answer, tools, judge, reading or Reading())
     checks = [cold.check(index, claim) for index, claim in enumerate(answer.claims)]
-    if checks and answer.outcome in _CARRIES and not any(map(cold.carries, answer.claims)):
-        # The whole is not carried: shown at the first claim, which is the one that was to decide.
-        reason = f"supports_claim: no claim here carries {answer.outcome.value}"
+    why = cold.why_not_carried() if checks else None
+    if why is not None:
+        # Shown at the first claim, which is the one that was to decide.
         first = checks[0]
-        checks[0] = first.model_copy(update={"supports_claim": False, "reason": first.reason or reason})
+        checks[0] = first.model_copy(
+            update={"supports_claim": False, "reason": first.reason or f"supports_claim: {why}"}
+        )
     passed = sum(check.passed for check in checks)
     return Verification(checks=tuple(checks), faithfulness=passed / len(checks) if checks else None)
 
 
 class _ColdVerifier:
-    def __init__(
-        self, case: Case, answer: Determination, tools: PolicyTools, judge: NodeJudge, reading: Reading
-    ) -> None:
+    def __init__(self, case: Case, answer: Determination, tools: PolicyTools, judge: Judge, reading: Reading) -> None:
         self._case, self._answer, self._tools, self._judge, self._reading = case, answer, tools, judge, reading
         self._clauses: dict[str, ClauseView | None] = {}
 
@@ -90,11 +79,12 @@ class _ColdVerifier:
             **{step: reasons[step] is None for step in STEPS},
         )
 
-    def carries(self, claim: Claim) -> bool:
-        """True when the claim is about the root of a criterion of an authoritative clause, in a state that decides."""
-        clause = self._fetch(claim.citation.clause_id)
-        states = _CARRIES[self._answer.outcome].get(claim.criterion or "", ())
-        return clause is not None and clause.doc_type not in _LOWER_SOURCES and claim.status in states
+    def why_not_carried(self) -> str | None:
+        """Why the claims together do not give the answer's outcome, or None."""
+        for claim in self._answer.claims:
+            self._fetch(claim.citation.clause_id)
+        clauses = [clause for clause in self._clauses.values() if clause is not None]
+        return self._judge.outcome(self._case, clauses, self._answer.claims, self._answer.outcome)
 
     def _fetch(self, clause_id: str) -> ClauseView | None:
         if clause_id not in self._clauses:
@@ -141,7 +131,7 @@ class _ColdVerifier:
             or next(filter(None, map(self._why_not_evidence, claim.evidence)), None)
             or self._why_ungrounded(claim)
             or why_not_said(claim, claim.citation.quote, clause, self._furniture())
-            or (claim.criterion and self._judge(clause, claim.criterion, claim.evidence, claim.status))
+            or (claim.criterion and self._judge.node(self._case, clause, claim))
             or None
         )
 
@@ -196,3 +186,7 @@ def _same(read: Value | None, shown: object) -> bool:
     if isinstance(read, Interval) and isinstance(shown, Mapping):
         return (shown.get("lo", read.lo), shown.get("hi", read.hi)) == (read.lo, read.hi)
     return read == shown or (not isinstance(read, bool) and str(read) == str(shown))
+
+
+def _differs(read: Fact, evidence: FactEvidence) -> bool:
+    return read.value is not None and value_to_json(read.value) != evidence.value

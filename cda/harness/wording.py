@@ -34,7 +34,7 @@ _UNITS = {
         "day": "day days daily",
         "week": "week weeks weekly wk wks",
         "month": "month months monthly mo mos",
-        "year": "year years yearly annual annually yr yrs calendar-year",
+        "year": "year years yearly annual annually yr yrs age aged ages",
         "hour": "hour hours hourly hr hrs",
         "unit": "unit units",
         "mg": "mg",

@@ -89,7 +89,7 @@ class MiniLM:
         leaves the interpreter free, while an import in a thread waits for it at every file it reads."""
         with self._lock:
             if self._session is None:
-                import onnxruntime  # noqa: F401, PLC0415 - heavy; only here, when it is needed
+                import onnxruntime  # noqa: F401 - heavy; only here, when it is needed
 
                 self._session = Future()
                 Thread(target=self._load, args=(self._session,), name="cda-minilm", daemon=True).start()
@@ -113,7 +113,7 @@ class MiniLM:
 
 
 def _open_session(weights: Weights) -> Any:
-    import onnxruntime  # noqa: PLC0415 - heavy
+    import onnxruntime
 
     try:
         content = weights.path.read_bytes()
@@ -162,7 +162,7 @@ def _windows(text: str) -> list[list[int]]:
 
 @lru_cache(maxsize=1)
 def _tokenizer() -> "tokenizers.Tokenizer":
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers  # noqa: PLC0415 - heavy
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     content = VOCABULARY.read_bytes()
     if sha256(content).hexdigest() != VOCABULARY_SHA256:

@@ -21,7 +21,7 @@ class ReferenceBm25:
     every idf is at least LEAST_IDF, so a clause with a word of the query always beats one without."""
 
     def __init__(self, clauses: Sequence[Clause]) -> None:
-        from rank_bm25 import BM25Okapi  # noqa: PLC0415 - a reference that few runs need
+        from rank_bm25 import BM25Okapi
 
         self._ids = [clause.clause_id for clause in clauses]
         self._hashes = [content_hash(clause) for clause in clauses]

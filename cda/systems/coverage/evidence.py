@@ -1,6 +1,7 @@
 """Facts as the evidence of a claim, and back: what the verifier re-evaluates is exactly what the claim shows."""
 
 from collections.abc import Iterable, Mapping
+
 from cda.contracts.decision import FactEvidence
 from cda.contracts.facts import Evidence, Fact, FactDefinition, FactState, value_from_json, value_to_json
 

@@ -41,9 +41,7 @@ class CaseFacts:
         }
         return tuple(sorted(found))
 
-    def named(
-        self, case: Case, names: Sequence[str], *, ignore: Sequence[tuple[int, int]] = ()
-    ) -> dict[str, Fact]:
+    def named(self, case: Case, names: Sequence[str], *, ignore: Sequence[tuple[int, int]] = ()) -> dict[str, Fact]:
         """The facts of these names. A structured value of another name is kept, so that a derivation can use it."""
         said = self._extractor.extract(case.request.narrative, names, as_of=case.as_of, ignore=ignore)
         return merge(case.request.facts or {}, said, self._definitions)

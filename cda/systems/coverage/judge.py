@@ -57,9 +57,14 @@ class CriteriaJudge:
             facts = self._facts(case, [item for claim in claims for item in claim.evidence])
             reached = {
                 decide_line(
-                    procedure_code=code, clauses=clauses, definitions=self._definitions, facts=facts,
-                    diagnosis_codes=case.request.diagnosis_codes, as_of=case.as_of,
-                    plan_id=case.request.plan_id, payer_id=case.request.payer_id,
+                    procedure_code=code,
+                    clauses=clauses,
+                    definitions=self._definitions,
+                    facts=facts,
+                    diagnosis_codes=case.request.diagnosis_codes,
+                    as_of=case.as_of,
+                    plan_id=case.request.plan_id,
+                    payer_id=case.request.payer_id,
                 ).outcome
                 for code in case.codes
             }
