@@ -12,6 +12,7 @@ from typing import Any
 
 from corpus import icd10cm
 from corpus.contents import Contents, canonical, digest
+from corpus.errors import CorpusError
 from corpus.model import Clause, VersionRecord
 from corpus.store import APPLICATION_ID, SCHEMA_VERSION
 
@@ -56,7 +57,8 @@ _PLAN_INDEX = "CREATE INDEX versions_by_plan ON versions (plan_id) WHERE plan_id
 def write_store(contents: Contents, out: Path) -> str:
     """Write `contents` as a store at `out`, replacing what is there in one step, and return its digest.
 
-    Raises OSError when the folder cannot be written; `out` is then as it was.
+    Raises OSError when the folder cannot be written and CorpusError when the file cannot be filled (a full disk); `out`
+    is then as it was.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     rows, icd10cm_sha256 = icd10cm.table(icd10cm.code_list())
@@ -79,6 +81,8 @@ def write_store(contents: Contents, out: Path) -> str:
             _insert(connection, "meta", [(key, canonical(value)) for key, value in sorted(meta.items())])
             connection.execute("COMMIT")
             connection.execute(_PLAN_INDEX)
+        except sqlite3.OperationalError as error:
+            raise CorpusError(f"{out} cannot be written ({error}); free some space or choose another place") from error
         finally:
             connection.close()
         _sync(building)

@@ -8,6 +8,7 @@ import click
 
 from cda.errors import UsageError
 from cda.settings import load_settings
+from cda.systems.coverage.import_command import import_policies
 
 if TYPE_CHECKING:
     from corpus.contents import Contents
@@ -33,6 +34,9 @@ _STORE = click.option(
 @click.group("corpus", no_args_is_help=True)
 def corpus_group() -> None:
     """Author, check, compile and compare policy corpora."""
+
+
+corpus_group.add_command(import_policies)
 
 
 @corpus_group.command()
