@@ -11,10 +11,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from cda.systems.coverage.system import CoverageSystem
-
 from cda.contracts.facts import Fact, FactState, Interval
 from cda.settings import Settings, load_settings
+from cda.systems.coverage.system import CoverageSystem
 from evals.statistics import upper_bound_of_zero, wilson
 
 REQUEST_FIELDS = ("payer_id", "plan_id", "procedure_codes", "diagnosis_codes", "as_of_date", "narrative", "question")
@@ -96,12 +95,13 @@ def main(arguments: list[str] | None = None) -> int:
     settings: Settings = load_settings().model_copy(update={"embedder": options.embedder})
     system = CoverageSystem.open(settings)
     rows = [score_case(system, case) for path in options.files for case in load_cases(path)]
-    document = {"summary": summary(rows), "rows": rows}
+    totals = summary(rows)
+    document = {"summary": totals, "rows": rows}
     if options.out:
         options.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    json.dump(document["summary"], sys.stdout, indent=1)
+    json.dump(totals, sys.stdout, indent=1)
     sys.stdout.write("\n")
-    return 1 if document["summary"]["false_auto_determine"] else 0
+    return 1 if totals["false_auto_determine"] else 0
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def import_pdf(path: Path, payer_id: str, options: PdfOptions | None = None) -> 
 
 def _pages(data: bytes, policy_id: str, found: Collector) -> list[PageText]:
     """The pages' text, or none after the fault that says why."""
-    from pypdf import PdfReader  # noqa: PLC0415 - 0.2 s that only the reading of a PDF should pay
+    from pypdf import PdfReader
 
     # pypdf logs every oddity of a file; the faults and warnings here say what matters
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)

@@ -155,7 +155,7 @@ def _files(documents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequen
 
 
 def _yaml(documents: Sequence[Mapping[str, Any]]) -> str:
-    import yaml  # noqa: PLC0415 - only writing an import pays for it
+    import yaml
 
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 

@@ -11,9 +11,8 @@ import time
 from statistics import quantiles
 from typing import Any
 
-from cda.systems.coverage.system import CoverageSystem
-
 from cda.settings import load_settings
+from cda.systems.coverage.system import CoverageSystem
 
 NARRATIVE = (
     "Visit {number}. 34-year-old with type 1 diabetes since childhood, here for routine follow-up. Checks fingersticks "

@@ -38,10 +38,21 @@ def _read_object(path: Path, what: str) -> dict[str, Any]:
     return value
 
 
+_OPTION = {
+    "payer_id": "payer",
+    "plan_id": "plan",
+    "procedure_codes": "code",
+    "diagnosis_codes": "dx",
+    "as_of_date": "as-of",
+    "narrative": "narrative",
+    "question": "question",
+}
+
+
 def _request(request: Path | None, facts: Path | None, options: dict[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if request and given:
-        raise UsageError(f"--request holds the whole request; leave out --{next(iter(given)).split('_')[0]}")
+        raise UsageError(f"--request holds the whole request; leave out --{_OPTION[next(iter(given))]}")
     raw = _read_object(request, "a request") if request else given
     if raw.get("narrative") == "-" and not request:
         raw["narrative"] = click.get_text_stream("stdin", encoding="utf-8").read()

@@ -196,9 +196,8 @@ def _evidence(
             continue
         names[fact.name] = None
         if is_derived(fact):
-            names |= dict.fromkeys(
-                name for name in sorted(Derivations(definitions, [fact.name]).facts) if name in facts
-            )
+            sources = sorted(Derivations(definitions, [fact.name]).facts)
+            names |= dict.fromkeys(name for name in sources if name in facts)
     return tuple(item for name in names for item in evidence_of(facts[name]))
 
 

@@ -39,15 +39,14 @@ def _chart(claim: Claim) -> str:
     return "\n".join(lines) or "(nothing stated)"
 
 
-def _claims_table(result: RunResult, fetch: Callable[[str], ClauseView]) -> "RenderableType":
+def _claims_table(claims: tuple[Claim, ...], fetch: Callable[[str], ClauseView]) -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
-    assert result.determination is not None
     table = Table(expand=True, show_lines=True, title="Criteria", title_justify="left")
     for name, ratio in (("Status", 2), ("Chart", 5), ("Clause", 8), ("In effect", 3)):
         table.add_column(name, ratio=ratio, overflow="fold")
-    for claim in result.determination.claims:
+    for claim in claims:
         word, style = STATUS[claim.status]
         try:
             dates = window(fetch(claim.citation.clause_id))
@@ -71,7 +70,7 @@ def _determination(result: RunResult, console: "Console", fetch: Callable[[str],
         return
     _say(console, "", determination.summary)
     if determination.claims:
-        console.print(_claims_table(result, fetch))
+        console.print(_claims_table(determination.claims, fetch))
     for missing in determination.missing_facts:
         why = f": {missing.why}" if missing.why else ""
         _say(console, "yellow", "missing", f"{missing.label} ({missing.fact}), needed by {missing.clause_id}{why}")

@@ -39,6 +39,11 @@ class _Read:
     evaluations: tuple[LineEvaluation, ...]
 
 
+def open_tools(settings: Settings, *, say: Callable[[str], None] | None = None) -> PolicyTools:
+    """The policy tools alone, for commands that ask no coverage question."""
+    return open_corpus(settings, say=say).tools
+
+
 class CoverageSystem:
     """Answers coverage questions over one corpus store and one index."""
 

@@ -1,11 +1,12 @@
 """`cda trace`: what a run did, step by step, without any patient text."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import click
 
-from cda.errors import UsageError
 from cda.settings import load_settings
 
 
@@ -17,11 +18,15 @@ def trace() -> None:
 @trace.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_command(as_json: bool) -> None:
-    """List the runs that left a trace, newest last."""
+    """List the runs that left a trace, newest first."""
     from cda.harness.trace import list_traces
 
     runs = list_traces(load_settings().trace_path)
-    click.echo(json.dumps({"runs": runs}, indent=2) if as_json else "\n".join(runs) or "no traces yet")
+    if as_json:
+        click.echo(json.dumps({"runs": [asdict(run) for run in runs]}, indent=2))
+        return
+    for run in runs:
+        click.echo(f"{run.run_id}  {run.gate or 'unfinished':10}  {run.events} events")
 
 
 @trace.command("show")
@@ -31,12 +36,7 @@ def show_command(run_id: str, as_json: bool) -> None:
     """Show one run's events in order."""
     from cda.harness.trace import read_trace
 
-    try:
-        events = read_trace(load_settings().trace_path, run_id)
-    except FileNotFoundError:
-        raise UsageError(
-            f"no trace of that run; `cda trace list` names the runs under {load_settings().trace_path}"
-        ) from None
+    events = read_trace(load_settings().trace_path, run_id)
     if as_json:
         click.echo(json.dumps({"run_id": run_id, "events": events}, indent=2))
         return
@@ -44,6 +44,6 @@ def show_command(run_id: str, as_json: bool) -> None:
         click.echo(_line(event))
 
 
-def _line(event: dict[str, Any]) -> str:
+def _line(event: Mapping[str, Any]) -> str:
     rest = {name: value for name, value in event.items() if name not in ("event", "seq")}
     return f"{event.get('seq', ''):>3} {event.get('event', '')}: {json.dumps(rest, ensure_ascii=False)}"

@@ -36,7 +36,7 @@ REFUSALS: dict[Reason, Callable[[LineEvaluation], str]] = {
         f"{line.procedure_code}: the policy in effect states no criteria under which it is covered"
     ),
     Reason.CRITERIA_NOT_AUTHORED: lambda line: (
-        f"{line.procedure_code}: {_cited(line)} governs it, but its criteria have not been authored; a person must read it"
+        f"{line.procedure_code}: {_cited(line)} governs it, but its criteria are not authored; a person must read it"
     ),
     Reason.NO_GOVERNING_POLICY: lambda line: f"{line.procedure_code}: no policy of this payer governs it on this date",
 }
