@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from cda.contracts.policy_tools import PolicyTools
 from cda.errors import UnavailableError
+from cda.retrieval.embedding_cache import EmbeddingCache
 from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from cda.settings import Settings
 from cda.systems.coverage.authored_corpus import build_corpus
 from cda.systems.coverage.tools import InProcessPolicyTools
 from corpus.store import CorpusStore
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +26,68 @@ class Opened:
     index_manifest: str | None
 
 
-def open_corpus(settings: Settings, *, say: Callable[[str], None] | None = None) -> Opened:
-    """Open store and index, each built first when it is missing. Raises CorpusError, BackendError, UnavailableError."""
-    say = say or (lambda text: print(text, file=sys.stderr))
-    if not settings.store_path.exists():
-        say(f"no corpus store at {settings.store_path} yet: building it from the shipped policies")
-        try:
-            build_corpus(["builtin"], settings.store_path)
-        except OSError as error:
-            reason = f"{settings.store_path}: cannot be written ({type(error).__name__}); set CDA_HOME or CDA_STORE"
-            raise UnavailableError(reason) from None
-    store = CorpusStore.open(settings.store_path)
-    folder, embedder = ensure_index(store, settings.embedder, settings.index_path)
-    search = PolicySearch(store, embedder, folder, rule=settings.reranker, lexical=settings.lexical)
+def open_corpus(settings: Settings, *, say: Say | None = None) -> Opened:
+    """Open store and index, each built first when it is missing; `say` hears of each long step (default: stderr).
+
+    Raises CorpusError, BackendError, UnavailableError.
+    """
+    say = say or _to_stderr
+    store = open_store(settings, say=say)
+    if settings.policy_tools == "mcp":
+        return Opened(store, _over_mcp(settings), None)
+    search = open_search(settings, store, say=say)
     return Opened(store, InProcessPolicyTools(store, search), search.manifest_digest)
+
+
+def open_store(settings: Settings, *, say: Say) -> CorpusStore:
+    """The corpus store, built from the shipped policies when there is none."""
+    path = settings.store_path
+    if not path.exists():
+        say(f"no corpus store at {path} yet: building it from the shipped policies")
+        try:
+            build_corpus(["builtin"], path)
+        except OSError as error:
+            kind = type(error).__name__
+            raise UnavailableError(f"{path} cannot be written ({kind}); set CDA_HOME or CDA_STORE") from None
+    return CorpusStore.open(path)
+
+
+def open_search(settings: Settings, store: CorpusStore, *, say: Say) -> PolicySearch:
+    """The search over the store's index, built when there is none for this store and embedder."""
+    progress = _Progress(say)
+    try:
+        cache = EmbeddingCache(settings.home / "embeddings.sqlite")
+        folder, embedder = ensure_index(
+            store, settings.embedder, settings.index_path, cache=cache, progress=progress.heard
+        )
+        cache.close()
+    except OSError as error:
+        kind = type(error).__name__
+        raise UnavailableError(f"{settings.home} cannot be written ({kind}); set CDA_HOME") from None
+    return PolicySearch(store, embedder, folder, rule=settings.reranker, lexical=settings.lexical)
+
+
+class _Progress:
+    """Says how far the embedding is: at its start and at each tenth of it."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._tenth = -1
+
+    def heard(self, done: int, of: int) -> None:
+        """`done` of `of` texts are embedded."""
+        tenth = 10 * done // max(of, 1)
+        if tenth > self._tenth:
+            self._tenth = tenth
+            self._say(f"building the index: {done} of {of} texts embedded")
+
+
+def _over_mcp(settings: Settings) -> PolicyTools:
+    from cda.systems.coverage.mcp_client import McpPolicyTools, settings_environment
+
+    command = (sys.executable, "-m", "cda.systems.coverage.mcp_command", "policy")
+    return McpPolicyTools.over_stdio(command, env=settings_environment(settings))
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr)
