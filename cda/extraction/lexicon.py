@@ -15,7 +15,7 @@ from cda.extraction.phrases import Phrase, PhraseCompiler
 
 KEYS = frozenset(
     "time accepts says own mask hedge against group anchors barriers forms ellipsis fixed takes reach plausible "
-    "combine convert measured dated per_default minus".split()
+    "combine convert per_days measured dated ".split()
 )
 SLOTS = {
     "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"),
@@ -50,6 +50,10 @@ class Form:
     bound: float = 0
     gives: bool | str | None = None
 
+    def spoken(self) -> frozenset[str]:
+        """The words of the form itself."""
+        return frozenset[str]().union(*(p.spoken() for p in (self.before, self.after) if p))
+
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
@@ -75,7 +79,7 @@ class Lexicon:
     convert: Mapping[str, tuple[float, float]]
     dated: Mapping[str, Any]
     dated_anchors: tuple[Phrase, ...]
-    minus: Mapping[str, Any]
+    per_days: int
 
     @property
     def is_quantity(self) -> bool:
@@ -105,7 +109,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
     return Lexicon(
         definition=definition,
         time=_one_of("time", raw.get("time", "current"), ("current", "ever", "chronic")),
-        accepts=frozenset(_one_of("accepts", k, tuple(BLOCKING_KINDS | {"past", "against"})) for k in raw.get("accepts", ())),
+        accepts=frozenset(_one_of("accepts", k, tuple(BLOCKING_KINDS | {"past", "against", "hedge"})) for k in raw.get("accepts", ())),
         hedge=_one_of("hedge", raw.get("hedge", "unknown"), ("unknown", "suspected", "holds")),
         against=_one_of("against", raw.get("against", "doubt"), ("doubt", "false", "ignore")),
         sayings=tuple(_sayings(definition, raw, compiler)),
@@ -123,7 +127,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         convert=convert,
         dated=dated,
         dated_anchors=tuple(compiler.phrase(str(p)) for p in dated.get("anchors", ())),
-        minus=raw.get("minus", {}),
+        per_days=int(raw.get("per_days", 0)),
     )
 
 
