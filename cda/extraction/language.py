@@ -98,10 +98,10 @@ def _load(path: Path) -> Any:
 
 
 def expand(phrase: str) -> list[tuple[str, ...]]:
-    """The word sequences of a cue: `(a|b) c` gives (a, c) and (b, c); `(a|)` may be missing."""
-    parts = re.findall(r"\(([^)]*)\)|([^\s()]+)", phrase)
+    """The word sequences of a cue: `(a|b) c` gives (a, c) and (b, c); `(a|)` may be missing; OPEN is a bracket."""
+    parts = re.findall(r"\(([^)]*)\)|([^\s(),]+|,)", phrase)
     choices = [group.split("|") if group else [word] for group, word in parts]
-    return [tuple(" ".join(choice).split()) for choice in product(*choices)]
+    return [tuple("(" if w == "OPEN" else w for w in " ".join(choice).split()) for choice in product(*choices)]
 
 
 def _index(phrases: Sequence[str]) -> dict[str, list[tuple[str, ...]]]:

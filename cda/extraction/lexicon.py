@@ -14,30 +14,8 @@ from cda.errors import CriterionError
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 KEYS = frozenset(
-    [
-        "time",
-        "accepts",
-        "says",
-        "own",
-        "mask",
-        "hedge",
-        "against",
-        "group",
-        "anchors",
-        "barriers",
-        "forms",
-        "ellipsis",
-        "fixed",
-        "takes",
-        "reach",
-        "plausible",
-        "combine",
-        "convert",
-        "measured",
-        "dated",
-        "per_default",
-        "minus",
-    ]
+    "time accepts says own mask hedge against group anchors barriers forms ellipsis fixed takes reach plausible "
+    "combine convert per_days measured dated ".split()
 )
 SLOTS = {
     "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"),
@@ -72,6 +50,10 @@ class Form:
     bound: float = 0
     gives: bool | str | None = None
 
+    def spoken(self) -> frozenset[str]:
+        """The words of the form itself."""
+        return frozenset[str]().union(*(p.spoken() for p in (self.before, self.after) if p))
+
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
@@ -97,7 +79,7 @@ class Lexicon:
     convert: Mapping[str, tuple[float, float]]
     dated: Mapping[str, Any]
     dated_anchors: tuple[Phrase, ...]
-    minus: Mapping[str, Any]
+    per_days: int
 
     @property
     def is_quantity(self) -> bool:
@@ -122,16 +104,12 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
 
     takes = tuple(raw.get("takes", _DEFAULT_TAKES.get(definition.type, ())))
     low, high = raw.get("plausible", (-inf, inf))
-    convert = {
-        kind: (float(rule["times"]), float(rule.get("plus", 0))) for kind, rule in raw.get("convert", {}).items()
-    }
+    convert = {kind: (float(rule["times"]), float(rule.get("plus", 0))) for kind, rule in raw.get("convert", {}).items()}
     dated = raw.get("dated", {})
     return Lexicon(
         definition=definition,
         time=_one_of("time", raw.get("time", "current"), ("current", "ever", "chronic")),
-        accepts=frozenset(
-            _one_of("accepts", k, tuple(BLOCKING_KINDS | {"past", "against"})) for k in raw.get("accepts", ())
-        ),
+        accepts=frozenset(_one_of("accepts", k, tuple(BLOCKING_KINDS | {"past", "against", "hedge"})) for k in raw.get("accepts", ())),
         hedge=_one_of("hedge", raw.get("hedge", "unknown"), ("unknown", "suspected", "holds")),
         against=_one_of("against", raw.get("against", "doubt"), ("doubt", "false", "ignore")),
         sayings=tuple(_sayings(definition, raw, compiler)),
@@ -149,7 +127,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         convert=convert,
         dated=dated,
         dated_anchors=tuple(compiler.phrase(str(p)) for p in dated.get("anchors", ())),
-        minus=raw.get("minus", {}),
+        per_days=int(raw.get("per_days", 0)),
     )
 
 
@@ -189,7 +167,9 @@ def _form(text: str, compiler: PhraseCompiler, takes: tuple[str, ...]) -> Form:
         raise ValueError(f"form {text!r} has exactly one slot")
     before, slot, after = parts[0].strip(), parts[1], parts[2].strip()
     kinds = takes if slot == "q" else SLOTS[slot]
-    return Form(compiler.before(before) if before else None, compiler.after(after) if after else None, slot, kinds)
+    return Form(
+        compiler.before(before) if before else None, compiler.after(after) if after else None, slot, kinds
+    )
 
 
 def _measured(rules: Sequence[Mapping[str, Any]], compiler: PhraseCompiler, takes: tuple[str, ...]) -> list[Form]:

@@ -15,6 +15,7 @@ from cda.extraction.quantities import Quantity, QuantityReader
 from cda.extraction.scope import FoundCue, ScopeReader, Setting
 
 Span = tuple[int, int]
+_NO_WORDS: frozenset[str] = frozenset()
 TRAILING = " \x00,.:;-(/'\"*"
 
 
@@ -84,14 +85,14 @@ class Reader:
         masks = [(span, -1) for span, _ in self.spans(lexicon.masks)]
         ranked = [(span, i, not (i < 0 or lexicon.sayings[i].own)) for span, i in candidates + masks]
         chosen = _longest(ranked)
-        covered = [span for span, _ in chosen]
+        covered = [span for span, i in chosen if i < 0 or lexicon.sayings[i].own]
         members = [span for span, _ in self.spans(lexicon.group)] if lexicon.group else []
         found = []
         for span, index in chosen:
             if index >= 0:
                 saying = lexicon.sayings[index]
                 mention = Mention(saying.value, *span, own=saying.own)
-                found.append(self.place(lexicon, mention, [span], covered, members))
+                found.append(self.place(lexicon, mention, [span], covered, members, saying.phrase.spoken()))
         return found
 
     def place(
@@ -101,6 +102,7 @@ class Reader:
         parts: Sequence[Span],
         covered: Sequence[Span] = (),
         members: Sequence[Span] = (),
+        spoken: frozenset[str] = frozenset(),
     ) -> Mention:
         """The mention with its standing, as the context of each of its parts decides."""
         kinds: dict[str, FoundCue] = {}
@@ -108,7 +110,7 @@ class Reader:
         sentence = self.note.sentence_at(mention.start)
         answer = self._answer(mention, sentence) if not lexicon.is_quantity else None
         for part in parts:
-            setting = self._scope.setting(self.note, sentence, part, self.cues(sentence), covered, members)
+            setting = self._scope.setting(self.note, sentence, part, self.cues(sentence), covered, members, spoken)
             start, end = min(start, setting.start), max(end, setting.end)
             for kind, cue in setting.kinds.items():
                 kinds.setdefault(kind, cue)
@@ -163,7 +165,7 @@ class Reader:
     def _by_form(self, lexicon: Lexicon, forms: Sequence[Form], sentence: Sentence, q: Quantity) -> Mention | None:
         for form in forms:
             if span := self._form_span(form, sentence, q):
-                return self._quantity(lexicon, q, [span], sentence)
+                return self._quantity(lexicon, q, [span], sentence, form.spoken())
         return None
 
     def _form_span(self, form: Form, sentence: Sentence, q: Quantity) -> Span | None:
@@ -190,12 +192,16 @@ class Reader:
     ) -> Mention | None:
         if q.kind not in lexicon.takes or q.mark is not None:
             return None
-        costs = sorted((self._cost(span, q), kind, span) for span, kind in marks)
+        costs = sorted(
+            (self._cost(span, q), kind, span)
+            for span, kind in marks
+            if kind == 0 or not (q.start <= span[0] and span[1] <= q.end)
+        )
         cost, kind, span = costs[0]
         rival = min((c for c, k, _ in costs if k != 0), default=inf)
         if kind != 0 or cost > lexicon.reach:
             return None
-        mention = self._quantity(lexicon, q, [span, (q.start, q.end)], sentence)
+        mention = self._quantity(lexicon, q, [span, (q.start, q.end)], sentence, _NO_WORDS)
         if mention and rival - cost <= 3 and mention.standing is Standing.HOLDS:
             return replace(mention, standing=Standing.DOUBT, why="another measure stands as near")
         return mention
@@ -208,8 +214,13 @@ class Reader:
         gap = self.note.norm[low:high]
         return len(gap) + 12 * gap.count(",") + 40 * gap.count(";")
 
-    def _quantity(self, lexicon: Lexicon, q: Quantity, parts: list[Span], sentence: Sentence) -> Mention | None:
+    def _quantity(
+        self, lexicon: Lexicon, q: Quantity, parts: list[Span], sentence: Sentence, spoken: frozenset[str]
+    ) -> Mention | None:
         value = self._converted(lexicon, q)
+        if value is None:
+            mention = Mention(q.value, min(p[0] for p in parts), max(p[1] for p in parts))
+            return replace(mention, standing=Standing.DOUBT, why=self.note.text[q.start : q.end])
         low, high = lexicon.plausible
         edges = [e for e in (value.lo, value.hi) if abs(e) != inf]
         mention = Mention(value, min(p[0] for p in parts), max(p[1] for p in parts), dated=self._date_of(sentence, q))
@@ -217,13 +228,16 @@ class Reader:
             if q.kind == "number":
                 return None
             return replace(mention, standing=Standing.DOUBT, why="the number is not plausible")
-        return self.place(lexicon, mention, parts, [*parts, (q.start, q.end)])
+        return self.place(lexicon, mention, parts, [(q.start, q.end)], (), spoken)
 
     @staticmethod
-    def _converted(lexicon: Lexicon, q: Quantity) -> Interval:
+    def _converted(lexicon: Lexicon, q: Quantity) -> Interval | None:
+        """The value in the fact's unit; None when it counts over another time than the fact does."""
         if rule := lexicon.convert.get(q.kind):
             times, plus = rule
             return Interval(round(q.value.lo * times + plus, 1), round(q.value.hi * times + plus, 1))
+        if lexicon.per_days and q.kind == "rate":
+            return q.over(lexicon.per_days)
         return q.in_unit(lexicon.definition.unit)
 
     def _date_of(self, sentence: Sentence, q: Quantity) -> tuple[date, date] | None:
@@ -248,7 +262,7 @@ class Reader:
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
                         mention = Mention(form.gives, *span)
-                        found.append(self.place(lexicon, mention, [span], [span]))
+                        found.append(self.place(lexicon, mention, [span], [(q.start, q.end)], (), form.spoken()))
                         break
         return found
 

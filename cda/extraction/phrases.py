@@ -2,7 +2,7 @@
 
 A phrase is words; a blank (or - or /) matches blank, hyphen, slash or full stop. Further signs:
 
-    check~      check, checks, checked, checking        gluc*    any word with this beginning
+    check~      check, checks, checked, checking; (check|test)~ inflects each      gluc*  any word with this beginning
     (a|b c)     one of these                            (a)?     may be missing
     meals?      the last letter may be missing
     a_b         the joint may be missing                #        a number in digits
@@ -32,6 +32,10 @@ class Phrase:
     gate: tuple[str, ...]
     pattern: str
 
+    def spoken(self) -> frozenset[str]:
+        """The words that the phrase itself may hold; a cue made of them is part of the phrase."""
+        return _spoken(self.pattern)
+
     def regex(self) -> re.Pattern[str]:
         """The compiled pattern; compiled on first use, since most phrases never meet their gate."""
         return _compiled(self.pattern)
@@ -41,6 +45,56 @@ class Phrase:
         if self.gate and not any(literal in norm for literal in self.gate):
             return iter(())
         return self.regex().finditer(norm, start, len(norm) if end is None else end)
+
+
+@lru_cache(maxsize=8192)
+def _spoken(pattern: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z][a-z']*|/", pattern.replace("\\w", " ")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One part of a phrase: a word or group, perhaps optional, or a gap of up to `gap[0]` words."""
+
+    body: str
+    gate: tuple[str, ...]
+    spaced: bool = False
+    optional: bool = False
+    gap: tuple[int, str] | None = None
+
+
+def _joined(items: list[_Item]) -> str:
+    """The regular expression of a sequence; what stands after its last fixed part may be missing as a whole."""
+    fixed = [i for i, item in enumerate(items) if not item.optional and not item.gap]
+    last = fixed[-1] if fixed else -1
+    out: list[str] = []
+    parted = True  # a separator was just consumed, or the phrase begins here
+    for index, item in enumerate(items[: last + 1]):
+        if item.gap:
+            out.append(("" if parted else item.gap[1]) + rf"(?:{_WORD}{item.gap[1]}){{0,{item.gap[0]}}}?")
+            parted = True
+            continue
+        out.append(JOINT if item.spaced and not parted else "")
+        parted = False
+        if item.optional and (items[index + 1].spaced or items[index + 1].gap):
+            out.append(f"(?:{item.body}{JOINT})?")
+            parted = True
+        else:
+            out.append(f"(?:{item.body})?" if item.optional else item.body)
+    return "".join(out) + _tail(items[last + 1 :], parted)
+
+
+def _tail(items: list[_Item], parted: bool) -> str:
+    out: list[str] = []
+    lead = ""
+    for item in items:
+        if item.gap:
+            lead = rf"{item.gap[1]}(?:{_WORD}{item.gap[1]}){{0,{item.gap[0]}}}?"
+        else:
+            joint = lead or (JOINT if item.spaced and not (parted and not out) else "")
+            out.append(f"(?:{joint}{item.body})?")
+            lead = ""
+    return "".join(out)
 
 
 @lru_cache(maxsize=8192)
@@ -77,6 +131,7 @@ class PhraseCompiler:
 
     def _parse_whole(self, source: str) -> tuple[str, tuple[str, ...]]:
         flat = re.sub(r"[/-]", " ", re.sub(r"\s\?", " ", source.lower().strip()))
+        flat = re.sub(r"\(([\w'|]+)\)~", lambda m: f"({m[1].replace('|', '~|')}~)", flat)
         outward = re.sub(r"\(\s+", " (", re.sub(r"\s+\)\?\s*", ")? ", flat))
         tokens = _TOKEN.findall(outward)
         body, gate, rest = self._alternatives(tokens, 0)
@@ -98,35 +153,24 @@ class PhraseCompiler:
         return "|".join(bodies), merged, at
 
     def _sequence(self, tokens: list[str], at: int) -> tuple[str, tuple[str, ...], int]:
-        out: list[str] = []
-        gates: list[tuple[str, ...]] = []
-        joint = ""
+        items: list[_Item] = []
+        spaced = False
         while at < len(tokens) and tokens[at] not in {"|", ")"}:
             token = tokens[at]
             at += 1
             if token.isspace():
-                joint = JOINT if out else ""
-                continue
-            if token.startswith(".."):
-                sep = _LOOSE if token.startswith("...") else _TIGHT
-                out.append(f"(?:{sep}{_WORD}){{0,{token.lstrip('.')}}}?{sep}")
-                joint = ""
-                at += at < len(tokens) and tokens[at].isspace()
-                continue
-            body, gate, at = self._element(token, tokens, at)
-            if at < len(tokens) and tokens[at] == "?":
-                at += 1
-                follows = at < len(tokens) and tokens[at].isspace()
-                out.append(joint if follows else "")
-                out.append(f"(?:{body}{JOINT})?" if follows else f"(?:{joint}{body})?")
-                at += follows
+                spaced = bool(items)
+            elif token.startswith(".."):
+                items.append(_Item("", (), gap=(int(token.lstrip(".")), _LOOSE if token.startswith("...") else _TIGHT)))
             else:
-                out.append(joint + body)
-                if gate:
-                    gates.append(gate)
-            joint = ""
+                body, gate, at = self._element(token, tokens, at)
+                optional = at < len(tokens) and tokens[at] == "?"
+                at += optional
+                items.append(_Item(body, () if optional else gate, spaced, optional))
+                spaced = False
+        gates = [item.gate for item in items if item.gate]
         best = min(gates, key=lambda g: (len(g) > 4, -min(map(len, g)), len(g), g)) if gates else ()
-        return "".join(out), best, at
+        return _joined(items), best, at
 
     def _element(self, token: str, tokens: list[str], at: int) -> tuple[str, tuple[str, ...], int]:
         if token == "(":

@@ -6,10 +6,11 @@ as an interval (30 to 30.5 days a month), since a chart that counts days counts 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from math import inf
 
 from cda.contracts.facts import Interval
@@ -17,13 +18,7 @@ from cda.extraction.dates import DateSpan, find_dates
 from cda.extraction.language import Language
 from cda.extraction.note import Note, Sentence, Token
 
-DAYS = {
-    "hour": Fraction(1, 24),
-    "day": Fraction(1),
-    "week": Fraction(7),
-    "month": Fraction(91, 3),
-    "year": Fraction(364),
-}
+DAYS = {"hour": Fraction(1, 24), "day": Fraction(1), "week": Fraction(7), "month": Fraction(91, 3), "year": Fraction(364)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +51,12 @@ class Quantity:
             return _scaled(self.value, factor, factor)
         return self.value
 
+    def over(self, days: int) -> Interval | None:
+        """The count over `days` days: as written, or a daily count times the days; other periods say nothing."""
+        if self.per == days:
+            return self.value
+        return _scaled(self.value, Fraction(days), Fraction(days)) if self.per == 1 else None
+
 
 def _scaled(value: Interval, low: Fraction, high: Fraction) -> Interval:
     def times(end: float, factor: Fraction) -> float:
@@ -73,11 +74,11 @@ class QuantityReader:
         self._words: dict[str, float] = dict(data["numbers"])
         number_words = "|".join(sorted(self._words, key=len, reverse=True))
         unit = "|".join(f"(?P<{name}>{'|'.join(words)})" for name, words in data["time_units"].items())
-        number = rf"(?:\d+(?:[.,]\d+)?(?:\s?½)?|½|(?:{number_words})\b(?:[ -](?:{number_words})\b)*)"
+        spoken = rf"(?:{number_words})\b(?:[ -](?:{number_words})\b)*"
+        number = rf"(?:\d+(?:[.,]\d+)?(?:\s?½)?|½|{spoken}(?: point {spoken})?)"
         self._number = re.compile(number)
-        self._second = re.compile(
-            rf"(?P<join>\s?(?:-|to|through|or|/|and)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
-        )
+        self._word = re.compile(rf"(?:{number_words})\b")
+        self._second = re.compile(rf"(?P<join>\s?(?:-|to|through|or|/|and)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)")
         self._unit = re.compile(rf"[ \x00-]*(?:{unit})(?![\w'])\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
@@ -89,6 +90,7 @@ class QuantityReader:
         dates = find_dates(note.norm, sentence.start, sentence.end)
         taken = [(d.start, d.end) for d in dates]
         found = [Quantity(d.start, d.end, "date", Interval(0, 0), date=d, number_end=d.end) for d in dates]
+        found += self._spans(note.norm, dates)
         found += self._lexical(note.norm, sentence)
         reached = sentence.start
         for token in sentence.tokens(note.norm):
@@ -99,17 +101,23 @@ class QuantityReader:
                 reached = quantity.end
         return sorted(_without_overlaps(found), key=lambda q: q.start)
 
+    def _spans(self, norm: str, dates: Sequence[DateSpan]) -> Iterator[Quantity]:
+        """Durations between two dates: `1/2024 to 5/2024`, `started 1/15/24, stopped 5/15/24`."""
+        for first, second in pairwise(dates):
+            if not self._pattern["span"].fullmatch(norm, first.end, second.start) or second.last <= first.first:
+                continue
+            low = max((second.first - first.last).days, 0) * 12 / 366
+            high = (second.last - first.first).days * 12 / 365
+            yield Quantity(
+                first.start, second.end, "duration", Interval(round(low, 2), round(high, 2)), "month", number_end=second.end
+            )
+
     def _lexical(self, norm: str, sentence: Sentence) -> Iterator[Quantity]:
         for phrase, value in self._language.lexical_rates:
             for match in phrase.find(norm, sentence.start, sentence.end):
                 if value is not None:
                     yield Quantity(
-                        match.start(),
-                        match.end(),
-                        "rate",
-                        Interval.exactly(value),
-                        per=Fraction(1),
-                        number_end=match.end(),
+                        match.start(), match.end(), "rate", Interval.exactly(value), per=Fraction(1), number_end=match.end()
                     )
                 else:
                     yield Quantity(match.start(), match.end(), "void", Interval(0, inf), number_end=match.end())
@@ -125,47 +133,45 @@ class QuantityReader:
         if low is None:
             return None
         high, end = low, match.end()
-        mark = None
+        moved = 0
         special = self._gestation(norm, token.start, sentence.end)
         if special:
             return special
         if second := self._second.match(norm, end, sentence.end):
             joined = self._range(norm, sentence, second, low, token.start)
             if joined:
-                low, high, end, mark = joined
+                low, high, end, moved = joined
         half = self._pattern["and_a_half"].match(norm, end, sentence.end)
         if half:
             low, high, end = low + 0.5, high + 0.5, half.end()
-        start, value, end, mark2 = self._qualified(norm, sentence, token.start, end, low, high)
-        quantity = Quantity(start, end, "number", value, number_end=end, mark=mark or mark2)
+        start, value, end, mark = self._qualified(norm, sentence, token.start, end, low, high)
+        quantity = Quantity(start - moved, end, "number", value, number_end=end, mark=mark)
         return self._with_unit(norm, sentence, quantity)
 
     def _range(
         self, norm: str, sentence: Sentence, second: re.Match[str], low: float, start: int
-    ) -> tuple[float, float, int, str | None] | None:
-        """Read `N to M`; a falling pair, or one after "from", is a change to M."""
+    ) -> tuple[float, float, int, int] | None:
+        """Read `N to M`; a falling pair, or one after "from", is a change to M. Gives the width of that "from"."""
         high = self._value(second["n"])
         join = second["join"].strip()
         before = norm[max(sentence.start, start - 24) : start]
         if high is None:
             return None
         if join == "and":
-            return (low, high, second.end(), None) if re.search(r"between\s*$", before) else None
-        moved = join == "to" and (high < low or self._pattern["from"].search(before))
-        if moved:
-            return high, high, second.end(), None
+            return (low, high, second.end(), 0) if re.search(r"between\s*$", before) else None
+        origin = self._pattern["from"].search(before)
+        if join == "to" and (high < low or origin):
+            return high, high, second.end(), len(before) - origin.start() if origin else 0
         if join == "/" or high <= low:
             return None
-        return low, high, second.end(), None
+        return low, high, second.end(), 0
 
     def _gestation(self, norm: str, start: int, end: int) -> Quantity | None:
         match = self._pattern["gestation"].match(norm, start, end)
         if not match:
             return None
         weeks = float(match["w"]) + float(match["d"]) / 7
-        return Quantity(
-            start, match.end(), "duration", Interval.exactly(round(weeks, 6)), "week", number_end=match.end()
-        )
+        return Quantity(start, match.end(), "duration", Interval.exactly(round(weeks, 6)), "week", number_end=match.end())
 
     def _qualified(
         self, norm: str, sentence: Sentence, start: int, end: int, low: float, high: float
@@ -246,8 +252,13 @@ class QuantityReader:
             half = 0.5 if text.endswith("½") else 0.0
             digits = text.rstrip("½ ")
             return (float(digits.replace(",", ".")) if digits else 0.0) + half
+        whole, _, fraction = text.partition(" point ")
+        if fraction:
+            ones, parts = self._value(whole), [self._words[w] for w in self._word.findall(fraction)]
+            digits = "".join(f"{part:g}" for part in parts)
+            return None if ones is None else float(f"{ones:g}.{digits}")
         total = 0.0
-        for word in re.split(r"[ -]", text):
+        for word in self._word.findall(text):
             value = self._words[word]
             if value == 100 and total:
                 total *= 100
@@ -267,7 +278,7 @@ def shared_reader(language: Language) -> QuantityReader:
 def _without_overlaps(found: list[Quantity]) -> list[Quantity]:
     """Keep the longer of two overlapping quantities; a void one takes what it covers with it."""
     kept: list[Quantity] = []
-    for q in sorted(found, key=lambda q: (q.kind == "date", q.end - q.start), reverse=True):
+    for q in sorted(found, key=lambda q: q.end - q.start, reverse=True):
         if all(q.end <= k.start or q.start >= k.end for k in kept):
             kept.append(q)
     return [q for q in kept if q.kind != "void"]

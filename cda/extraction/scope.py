@@ -13,6 +13,7 @@ from cda.extraction.language import Cue, Language
 from cda.extraction.note import Note, Sentence, Token
 
 BREAKS = frozenset({";", "\n"})
+FUNCTION_WORDS = frozenset("is are was were be been has have of to the a an".split())
 LIST_VERBS = frozenset(
     [
         "has",
@@ -116,8 +117,11 @@ class ScopeReader:
         found: Sequence[FoundCue],
         covered: Iterable[tuple[int, int]],
         members: Sequence[tuple[int, int]] = (),
+        spoken: frozenset[str] = frozenset(),
     ) -> Setting:
         """Which cues reach the mention at `span`. Cues inside `covered` spans are explained and do nothing.
+
+        A cue inside the span that consists of `spoken` words, the phrase's own, is explained too.
 
         `members` are spans of the fact's group in this sentence (COPD beside CHF), for lists without or/nor.
         """
@@ -127,6 +131,9 @@ class ScopeReader:
         start, end = span
         for item in found:
             if any(s <= item.start and item.end <= e for s, e in covered):
+                continue
+            within = span[0] <= item.start and item.end <= span[1]
+            if within and all(t.text in spoken or t.text in FUNCTION_WORDS for t in tokens[item.first : item.last + 1]):
                 continue
             if self._reaches(tokens, item, span, members):
                 kinds.setdefault(item.cue.kind, item)
@@ -139,6 +146,8 @@ class ScopeReader:
         self, tokens: Sequence[Token], item: FoundCue, span: tuple[int, int], members: Sequence[tuple[int, int]]
     ) -> bool:
         direction = item.cue.direction
+        if span[0] <= item.start and item.end <= span[1]:
+            return True
         if direction == "sentence":
             return not self._broken(tokens, item, span)
         if direction in {"forward", "both"} and span[0] >= item.start:
