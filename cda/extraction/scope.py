@@ -15,42 +15,8 @@ from cda.extraction.note import Note, Sentence, Token
 BREAKS = frozenset({";", "\n"})
 FUNCTION_WORDS = frozenset("is are was were be been has have of to the a an".split())
 LIST_VERBS = frozenset(
-    [
-        "has",
-        "have",
-        "had",
-        "is",
-        "are",
-        "was",
-        "on",
-        "with",
-        "takes",
-        "taking",
-        "uses",
-        "using",
-        "reports",
-        "endorses",
-        "admits",
-        "states",
-        "known",
-        "positive",
-        "continues",
-        "remains",
-        "he",
-        "she",
-        "pt",
-        "patient",
-        "they",
-        "i",
-        "now",
-        "currently",
-        "since",
-        "dx",
-        "diagnosed",
-        "presents",
-        "who",
-        "started",
-    ]
+    "has have had is are was on with takes taking uses using reports endorses admits states known positive continues "
+    "remains he she pt patient they i now currently since dx diagnosed presents who started".split()
 )
 
 
@@ -192,9 +158,7 @@ class ScopeReader:
             words = [t.text for t in chunk]
             if not words or len(words) > 7 or (index > 0 and LIST_VERBS & set(words)):
                 break
-            if words[0] in {"or", "nor"} or (
-                "or" in words and not any("or" in (t.text for t in c) for c in chunks[:index])
-            ):
+            if words[0] in {"or", "nor"} or ("or" in words and not any("or" in (t.text for t in c) for c in chunks[:index])):
                 closed = index
             elif members and len(words) <= 6 and any(s < chunk[-1].end and e > chunk[0].start for s, e in members):
                 if closed == index - 1:
