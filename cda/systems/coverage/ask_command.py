@@ -38,6 +38,13 @@ def _read_object(path: Path, what: str) -> dict[str, Any]:
     return value
 
 
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError("--narrative -: standard input is not UTF-8 text") from None
+
+
 _OPTION = {
     "payer_id": "payer",
     "plan_id": "plan",
@@ -55,7 +62,7 @@ def _request(request: Path | None, facts: Path | None, options: dict[str, Any]) 
         raise UsageError(f"--request holds the whole request; leave out --{_OPTION[next(iter(given))]}")
     raw = _read_object(request, "a request") if request else given
     if raw.get("narrative") == "-" and not request:
-        raw["narrative"] = click.get_text_stream("stdin", encoding="utf-8").read()
+        raw["narrative"] = _standard_input()
     if facts:
         raw["facts"] = {**(raw.get("facts") or {}), **_read_object(facts, "a file of facts")}
     return raw

@@ -16,7 +16,9 @@ def examine(settings: Settings) -> list[Finding]:
     findings = [_weights(settings), _writable("traces", settings.trace_path)]
     if not settings.store_path.exists():
         missing = Finding(
-            name="corpus store", state="warn", detail=f"none at {settings.store_path}",
+            name="corpus store",
+            state="warn",
+            detail=f"none at {settings.store_path}",
             remedy="the first `cda ask` builds it from the shipped policies; or run `cda corpus build`",
         )
         return [missing, *findings]

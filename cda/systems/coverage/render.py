@@ -1,6 +1,7 @@
 """A determination for people: the answer, the criterion table with the chart line beside the clause, the windows."""
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cda.contracts.decision import Claim, GateState, RunResult
@@ -8,7 +9,7 @@ from cda.contracts.policy_tools import ClauseView
 from cda.errors import PolicyToolError
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
 GATE_STYLES = {
     GateState.DETERMINE: "bold green",
@@ -32,29 +33,52 @@ def window(clause: ClauseView) -> str:
 
 
 def _chart(claim: Claim) -> str:
-    lines = []
-    for found in claim.evidence:
-        said = f"“{found.quote}”" if found.quote else "(structured)" if claim.status != "presumed" else "(presumed)"
-        lines.append(f"{found.fact} = {found.value}\n  {said}")
-    return "\n".join(lines) or "(nothing stated)"
+    values = {found.fact: found.value for found in claim.evidence}
+    said = {
+        found.fact: [f"“{e.quote}”" for e in claim.evidence if e.fact == found.fact and e.quote]
+        for found in claim.evidence
+    }
+    silent = "(presumed)" if claim.status == "presumed" else "(structured)"
+    lines = [f"{plain_value(value)}  {' '.join(said[name]) or silent}" for name, value in values.items()]
+    return "\n".join(lines) or ("(nothing stated, presumed)" if claim.status == "presumed" else "(nothing stated)")
 
 
-def _claims_table(claims: tuple[Claim, ...], fetch: Callable[[str], ClauseView]) -> "RenderableType":
+def plain_value(value: object) -> str:
+    """A value of evidence in words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        low, high = value.get("lo"), value.get("hi")
+        return (
+            f"{low:g} to {high:g}"
+            if None not in (low, high)
+            else f"{'from' if high is None else 'up to'} {low or high:g}"
+        )
+    return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
+
+
+def _clause(claims: list[Claim], console: "Console", fetch: Callable[[str], ClauseView]) -> None:
+    """One clause, quoted once, with a row for each criterion that was judged under it."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(expand=True, show_lines=True, title="Criteria", title_justify="left")
-    for name, ratio in (("Status", 2), ("Chart", 5), ("Clause", 8), ("In effect", 3)):
-        table.add_column(name, ratio=ratio, overflow="fold")
-    for claim in claims:
+    citation = claims[0].citation
+    try:
+        dates = f"in effect {window(fetch(citation.clause_id))}"
+    except PolicyToolError:
+        dates = "not in the corpus"
+    console.print(Text.assemble("\n", (citation.clause_id, "bold"), f"  {dates}"))
+    console.print(Text(f"“{citation.quote}”", style="italic"))
+    whole, *parts = claims
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for claim in [*parts, whole] if parts else [whole]:
         word, style = STATUS[claim.status]
-        try:
-            dates = window(fetch(claim.citation.clause_id))
-        except PolicyToolError:
-            dates = "not in the corpus"
-        clause = Text.assemble((claim.citation.clause_id, "bold"), "\n", f"“{claim.citation.quote}”")
-        table.add_row(Text(word, style=style), _chart(claim), clause, dates)
-    return table
+        name = claim.text.rsplit(": ", 1)[0]
+        chart = "" if claim is whole and parts else _chart(claim)
+        table.add_row(
+            Text(word, style=style), Text(name, style="bold" if claim is whole and parts else ""), Text(chart)
+        )
+    console.print(table)
 
 
 def _say(console: "Console", style: str, head: str, rest: str = "") -> None:
@@ -69,15 +93,17 @@ def _determination(result: RunResult, console: "Console", fetch: Callable[[str],
     if determination is None:
         return
     _say(console, "", determination.summary)
+    for _, claims in groupby(determination.claims, key=lambda claim: claim.citation.clause_id):
+        _clause(list(claims), console, fetch)
     if determination.claims:
-        console.print(_claims_table(determination.claims, fetch))
+        console.print()
     for missing in determination.missing_facts:
         why = f": {missing.why}" if missing.why else ""
         _say(console, "yellow", "missing", f"{missing.label} ({missing.fact}), needed by {missing.clause_id}{why}")
     for conflict in determination.noted_conflicts:
         _say(console, "yellow", "conflict", conflict.text)
     for flip in determination.would_change:
-        facts = ", ".join(f"{name} = {value}" for name, value in flip.facts.items())
+        facts = ", ".join(f"{name} = {plain_value(value)}" for name, value in flip.facts.items())
         _say(console, "dim", f"would be {flip.outcome} if {facts}")
 
 
