@@ -205,10 +205,13 @@ class _CriterionReader(ExpressionReader):
         return Scope(self.read(data["population"], "population") if "population" in data else None)
 
     def _covers(self, data: Mapping[str, Any]) -> Covers:
+        before = len(self.faults)
         when = self.read(data["covers_if"], "covers_if")
-        return Covers(when, self._unless(data["unless"], names(when)) if "unless" in data else None)
+        known = names(when) if len(self.faults) == before else None
+        return Covers(when, self._unless(data["unless"], known) if "unless" in data else None)
 
-    def _unless(self, data: Any, known: frozenset[str]) -> Waives | Routes | None:
+    def _unless(self, data: Any, known: frozenset[str] | None) -> Waives | Routes | None:
+        """Read an UNLESS over the names of its covers_if; None when those could not be read."""
         meaning = data.get("meaning") if isinstance(data, Mapping) else None
         if meaning not in ("waives", "routes"):
             self.fault("unless", f"meaning is waives or routes, not {meaning!r}")
@@ -223,7 +226,7 @@ class _CriterionReader(ExpressionReader):
         if not waived:
             self.fault("unless.waived", "names at least one requirement")
         for name in waived:
-            if name not in known:
+            if known is not None and name not in known:
                 self.fault("unless.waived", f"{name!r} names nothing in covers_if; it has {', '.join(sorted(known))}")
         return Waives(when, frozenset(waived))
 

@@ -1,8 +1,8 @@
 """Facts that follow from other facts, by the rules in their definitions.
 
 A rule fires when its condition is MET by facts alone, never by a presumption. What was stated stands; a derived value
-that contradicts it, or another derived value, makes a CONFLICT. The result is a function of the stated facts only:
-deriving twice changes nothing, and the order of definitions does not matter.
+that contradicts it, or another derived value, makes a CONFLICT, and nothing follows from a fact in conflict. The result
+is a function of the stated facts: deriving twice changes nothing, and the order of definitions does not matter.
 """
 
 from collections import deque
@@ -57,18 +57,24 @@ class Derivations:
 
     def apply(self, facts: Mapping[str, Fact], as_of: date) -> dict[str, Fact]:
         """Return the facts with everything that follows from the stated ones."""
-        current = {name: fact for name, fact in facts.items() if not is_derived(fact)}
-        while True:
-            context = Context(current, self._plain, (), as_of)
-            found: dict[str, Fact] = {}
-            for rule in self._rules:
-                if truth_of(rule.when, context) is Truth.MET:
-                    before = found.get(rule.name, current.get(rule.name))
-                    found[rule.name] = self._settle(rule, before, context)
-            changed = {name: fact for name, fact in found.items() if current.get(name) != fact}
-            if not changed:
-                return current
-            current |= changed
+        stated = {name: fact for name, fact in facts.items() if not is_derived(fact)}
+        current = dict(stated)
+        while found := self._following(current, as_of):
+            conflicts = {name: fact for name, fact in found.items() if fact.state is FactState.CONFLICT}
+            # Nothing follows from what is contradicted, so what was derived so far is derived again without it.
+            stated |= conflicts
+            current = dict(stated) if conflicts else current | found
+        return current
+
+    def _following(self, facts: Mapping[str, Fact], as_of: date) -> dict[str, Fact]:
+        """The facts that one round of all rules changes."""
+        context = Context(facts, self._plain, (), as_of)
+        found: dict[str, Fact] = {}
+        for rule in self._rules:
+            if truth_of(rule.when, context) is Truth.MET:
+                before = found.get(rule.name, facts.get(rule.name))
+                found[rule.name] = self._settle(rule, before, context)
+        return {name: fact for name, fact in found.items() if facts.get(name) != fact}
 
     def _settle(self, rule: _Derivation, before: Fact | None, context: Context) -> Fact:
         if before is not None and before.state is FactState.CONFLICT:
@@ -97,8 +103,12 @@ def derive_facts(
 
 
 def is_derived(fact: Fact) -> bool:
-    """True when the fact was put there by a derivation rule."""
-    return bool(fact.evidence) and all(evidence.source == "derived" for evidence in fact.evidence)
+    """True when the fact was put there by a derivation rule. A conflict counts as stated: it is not derived away."""
+    return (
+        fact.state is FactState.KNOWN
+        and bool(fact.evidence)
+        and all(evidence.source == "derived" for evidence in fact.evidence)
+    )
 
 
 def parse_derivations(definition: FactDefinition, definitions: Mapping[str, FactDefinition]) -> tuple[_Derivation, ...]:

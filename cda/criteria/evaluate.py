@@ -5,7 +5,7 @@ part, never turns MET into NOT_MET or back. It rests on strong Kleene connective
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 
@@ -117,6 +117,8 @@ def evaluate(expression: Expression, context: Context) -> Node:
 
 def _composite(expression: Composite, context: Context) -> Node:
     children = tuple(evaluate(child, context) for child in children_of(expression))
+    if isinstance(expression, Added):
+        children = tuple(_from(child, expression.by) for child in children)
     combine = connective(expression)
     truth = combine([child.truth for child in children])
     return Node(
@@ -129,6 +131,11 @@ def _composite(expression: Composite, context: Context) -> Node:
         added_by=expression.by if isinstance(expression, Added) else None,
         children=children,
     )
+
+
+def _from(node: Node, clause_id: str) -> Node:
+    """The explanation, marked throughout as that of a requirement which another clause adds."""
+    return replace(node, added_by=clause_id, children=tuple(_from(child, clause_id) for child in node.children))
 
 
 def _waiver(expression: Composite, children: Sequence[Node]) -> str | None:

@@ -66,7 +66,9 @@ class ExpressionReader:
     def only(self, data: Mapping[str, Any], allowed: Collection[str], path: str) -> None:
         """Note every key of `data` that the language does not know at this place."""
         for key in sorted(set(map(str, data)) - set(allowed)):
-            self.fault(path, f"unknown key {key!r}; allowed here: {', '.join(sorted(allowed))}")
+            # YAML 1.1 reads some bare words as booleans, so that an author's `on:` arrives as True.
+            hint = "; quote a key that is on, off, yes or no" if key in ("True", "False") else ""
+            self.fault(path, f"unknown key {key!r}; allowed here: {', '.join(sorted(allowed))}{hint}")
 
     def read(self, data: Any, path: str) -> Expression:
         """Read one expression that stands at `path`."""
