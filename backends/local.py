@@ -220,7 +220,8 @@ def _page(
 ) -> SearchPage:
     scored: list[tuple[float, str, int]] = []
     for (start, stop), rows in zip(slices, admitted, strict=True):
-        scores = np.clip((opened.vectors[start:stop] @ vector)[rows], -1.0, 1.0)
+        # Row by row, not as a matrix product: one thread, half the CPU, and no score depends on the row's neighbours.
+        scores = np.clip(np.vecdot(opened.vectors[start:stop], vector)[rows], -1.0, 1.0)
         for i in _best(scores, k):
             row = start + int(rows[i])
             scored.append((round(float(scores[i]), 6), opened.ids[row], row))

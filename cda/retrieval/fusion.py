@@ -8,10 +8,9 @@ adaptive     a sum of min-max scores in which the dense leg weighs more the less
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from backends.base import Hit
-from cda.contracts.policy_tools import SearchLegs
 from cda.retrieval.legs import DEPTH, Leg, Legs
 
 Rule = Literal["rrf", "weighted", "date_aware", "adaptive"]
@@ -39,42 +38,32 @@ class Signals:
     preferences: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """One candidate in its place."""
+class Fused(NamedTuple):
+    """One candidate in its place, with its rank in each leg."""
 
     id: str
     score: float
-    legs: SearchLegs
+    dense_rank: int | None
+    lexical_rank: int | None
+    code_rank: int | None
 
 
 def fuse(rule: Rule, legs: Legs, signals: Signals) -> list[Fused]:
     """All candidates of the legs, best first. A leg that does not hold a candidate adds 0 for it."""
     scores = _RULES[rule](legs, signals)
-    ranks = [{hit.id: hit.rank for hit in leg.hits} for leg in legs.all]
-    fused = [
-        Fused(
-            candidate,
-            round(score, 9),
-            SearchLegs(
-                dense_rank=ranks[0].get(candidate),
-                lexical_rank=ranks[1].get(candidate),
-                code_rank=ranks[2].get(candidate),
-            ),
-        )
-        for candidate, score in scores.items()
-    ]
-    return sorted(fused, key=lambda item: (-item.score, _best_rank(item.legs), item.id))
+    dense, lexical, codes = ({hit.id: hit.rank for hit in leg.hits} for leg in legs.all)
+    best: dict[str, int] = {}
+    for ranks in (dense, lexical, codes):
+        for candidate, rank in ranks.items():
+            best[candidate] = min(rank, best.get(candidate, rank))
+    ordered = sorted((-round(score, 9), best[candidate], candidate) for candidate, score in scores.items())
+    return [Fused(i, -score, dense.get(i), lexical.get(i), codes.get(i)) for score, _, i in ordered]
 
 
 def dense_weight(coverage: float) -> float:
     """The dense leg's weight in adaptive fusion for a coverage in [0, 1]."""
     position = (coverage - LOW_COVERAGE) / (HIGH_COVERAGE - LOW_COVERAGE)
     return DENSE_WHEN_LOW + (DENSE_WHEN_HIGH - DENSE_WHEN_LOW) * min(1.0, max(0.0, position))
-
-
-def _best_rank(legs: SearchLegs) -> int:
-    return min(rank for rank in (legs.dense_rank, legs.lexical_rank, legs.code_rank) if rank is not None)
 
 
 def _candidates(legs: Legs) -> dict[str, float]:

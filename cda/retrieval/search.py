@@ -10,7 +10,7 @@ from backends.base import Hit, Vector
 from backends.errors import InvalidFilter
 from backends.filters import Where, eligible
 from cda.contracts.embedding import Embedder
-from cda.contracts.policy_tools import SearchAnswer, SearchHit
+from cda.contracts.policy_tools import SearchAnswer, SearchHit, SearchLegs
 from cda.errors import PolicyToolError
 from cda.retrieval.codes import all_forms, codes_in
 from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, view_of
@@ -127,7 +127,8 @@ class PolicySearch:
             if clause is None:
                 dropped += 1
             else:
-                hits.append(SearchHit(clause=view_of(clause), score=item.score, legs=item.legs))
+                ranks = SearchLegs(dense_rank=item.dense_rank, lexical_rank=item.lexical_rank, code_rank=item.code_rank)
+                hits.append(SearchHit(clause=view_of(clause), score=item.score, legs=ranks))
         return tuple(hits), dropped
 
     def _clause(self, hit: Hit, known: Hydrated) -> Clause | None:

@@ -1,0 +1,204 @@
+"""Search at size: `python -m evals.benchmarks.search [--clauses 100000] [--json]`.
+
+Builds an index of synthetic clauses in one process and searches it in another, so that the peak memory printed for the
+search is the search's own. Vectors are drawn from a seed: embedding is timed elsewhere, and no model is loaded here.
+Limits held: at most 6 ms CPU a filtered hybrid query, at least 2,000 clauses a second built, under 600 MB.
+"""
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from hashlib import sha256
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+from cda.contracts.embedding import Vectors
+from cda.retrieval.fusion import Rule
+from cda.retrieval.index import build_index
+from cda.retrieval.search import PolicySearch
+from corpus.model import Clause, DateState, DocType
+
+DIM = 384
+PAYERS = tuple(f"PAY{i}" for i in range(8))
+SECTIONS = ("Scope", "Coverage Criteria", "Coverage Criteria", "Limitations", "Exclusions")
+QUERIES = 200
+LIMITS = {"cpu_ms_per_query": 6.0, "clauses_per_s": 2000.0, "search_peak_mb": 600.0}
+RULES: tuple[Rule, ...] = ("rrf", "weighted", "date_aware", "adaptive")
+
+
+class SeededEmbedder:
+    """A unit vector drawn from the text's hash. Times itself, so that a build can be stated without it."""
+
+    identity = "seeded-by-text-hash"
+    dim = DIM
+    seconds = 0.0
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Shape (n, 384)."""
+        begun = perf_counter()
+        out = np.empty((len(texts), DIM), dtype=np.float32)
+        for row, text in enumerate(texts):
+            seed = int.from_bytes(sha256(text.encode("utf-8")).digest()[:8], "big")
+            out[row] = np.random.Generator(np.random.SFC64(seed)).standard_normal(DIM, dtype=np.float32)
+        out /= np.linalg.norm(out, axis=1, keepdims=True)
+        SeededEmbedder.seconds += perf_counter() - begun
+        return out
+
+
+class SyntheticClauses:
+    """`count` clauses from a seed: 8 payers, policies of 10 clauses in two versions, 45 words with Zipf's frequencies,
+    one or two codes each, one in 50 undated, one in 40 of a plan's rider."""
+
+    def __init__(self, count: int, seed: int = 1) -> None:
+        rng = random.Random(seed)
+        words = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in ("ara", "eni", "oli", "uto") for c in "bdfgklmnprstvz"]
+        weights = [1 / rank for rank in range(1, len(words) + 1)]
+        codes = [f"{letter}{number:04}" for letter in "AEJKLQ" for number in range(100, 400)]
+        self._clauses = {c.clause_id: c for c in (_clause(i, rng, words, weights, codes) for i in range(count))}
+        self.digest = f"synthetic-{count}-{seed}"
+        self.queries = [
+            (
+                " ".join(rng.choices(words, weights, k=6)),
+                rng.choice(PAYERS),
+                rng.choice(codes),
+                date(2022, 1, 1) + timedelta(days=rng.randrange(1400)),
+            )
+            for _ in range(QUERIES)
+        ]
+
+    def clause(self, clause_id: str) -> Clause | None:
+        """The clause, or None."""
+        return self._clauses.get(clause_id)
+
+    def clauses(self) -> Iterator[Clause]:
+        """All, sorted by id."""
+        return iter([self._clauses[key] for key in sorted(self._clauses)])
+
+
+def _clause(i: int, rng: random.Random, words: list[str], weights: list[float], codes: list[str]) -> Clause:
+    policy, version = i // 10, 1 + i // 5 % 2
+    payer = PAYERS[policy % len(PAYERS)]
+    turn = date(2021, 1, 1) + timedelta(days=policy * 37 % 1800)
+    start, end = (turn - timedelta(days=500), turn - timedelta(days=1)) if version == 1 else (turn, None)
+    rider = i % 40 == 7
+    text = " ".join(rng.choices(words, weights, k=45)).capitalize() + "."
+    return Clause(
+        clause_id=f"{payer}-MP-{policy:05}.v{version}.C{i % 5 + 1}",
+        section=SECTIONS[i % 5],
+        text=text,
+        policy_id=f"{payer}-MP-{policy:05}",
+        policy_title=f"Policy on {words[policy % len(words)]} {words[policy * 7 % len(words)]}",
+        doc_type=DocType.RIDER if rider else DocType.BULLETIN,
+        source="rider" if rider else "policy",
+        payer_id=payer,
+        plan_id=f"{payer}-GOLD" if rider else None,
+        version=f"v{version}",
+        effective_start=start,
+        effective_end=end,
+        date_state=DateState.UNDATED if i % 50 == 13 else DateState.DATED,
+        codes=tuple(sorted({codes[policy % len(codes)], codes[policy * 3 % len(codes)]})),
+    )
+
+
+def measure_build(count: int, folder: Path) -> dict[str, Any]:
+    """Build the index; seconds are wall time without embedding."""
+    store = SyntheticClauses(count)
+    begun = perf_counter()
+    build_index(store, SeededEmbedder(), folder)
+    seconds = perf_counter() - begun - SeededEmbedder.seconds
+    return {
+        "clauses": count,
+        "build_s": round(seconds, 2),
+        "clauses_per_s": round(count / seconds),
+        "build_peak_mb": _peak_mb(),
+        "index_mb": round(sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) / 2**20, 1),
+    }
+
+
+def measure_search(count: int, folder: Path) -> dict[str, Any]:
+    """Search one query at a time, filtered by payer, plan and date, with a code; embedding is taken off by its own
+    timer."""
+    store = SyntheticClauses(count)
+    data_mb = _peak_mb()
+    begun = perf_counter()
+    figures: dict[str, Any] = {}
+    search = PolicySearch(store, SeededEmbedder(), folder)
+    search.search(["warm"], payer_id=PAYERS[0], as_of=date(2024, 1, 1))
+    figures["open_and_first_query_s"] = round(perf_counter() - begun, 3)
+    for rule in RULES:
+        search = PolicySearch(store, SeededEmbedder(), folder, rule=rule)
+        walls, embedding, cpu = [], SeededEmbedder.seconds, process_time()
+        for text, payer, code, day in store.queries:
+            begun = perf_counter()
+            search.search([text], payer_id=payer, plan_id=f"{payer}-GOLD", as_of=day, codes=[code])
+            walls.append((perf_counter() - begun) * 1000)
+        cpu = process_time() - cpu - (SeededEmbedder.seconds - embedding)
+        figures[rule] = {
+            "cpu_ms_per_query": round(cpu / len(walls) * 1000, 2),
+            "p50_ms": round(median(walls), 2),
+            "p95_ms": round(quantiles(walls, n=20)[-1], 2),
+        }
+    return figures | {"search_peak_mb": _peak_mb(), "of_which_corpus_mb": data_mb}
+
+
+def _peak_mb() -> float:
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
+def _in_own_process(step: str, count: int, folder: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "evals.benchmarks.search", "--clauses", str(count), "--step", step, str(folder)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def main() -> None:
+    """Run both steps and print the figures against their limits; exit 1 when one is broken."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clauses", type=int, default=100_000)
+    parser.add_argument("--json", action="store_true", help="print one JSON document and no table")
+    parser.add_argument("--step", nargs=2, metavar=("STEP", "FOLDER"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        step, folder = options.step
+        measure = {"build": measure_build, "search": measure_search}[step]
+        print(json.dumps(measure(options.clauses, Path(folder))))
+        return
+    with TemporaryDirectory() as root:
+        place = Path(root) / "index"
+        figures = {"build": _in_own_process("build", options.clauses, place)}
+        figures["search"] = _in_own_process("search", options.clauses, place)
+    held = {
+        "cpu_ms_per_query": figures["search"]["adaptive"]["cpu_ms_per_query"],
+        "clauses_per_s": figures["build"]["clauses_per_s"],
+        "search_peak_mb": figures["search"]["search_peak_mb"],
+    }
+    broken = [n for n, value in held.items() if (value < LIMITS[n] if n == "clauses_per_s" else value > LIMITS[n])]
+    if options.json:
+        print(json.dumps(figures | {"limits": LIMITS, "broken": broken}, indent=1))
+    else:
+        _print_table(figures, held, broken)
+    sys.exit(1 if broken else 0)
+
+
+def _print_table(figures: dict[str, Any], held: dict[str, float], broken: list[str]) -> None:
+    print("| figure | value | limit | |\n|---|---|---|---|")
+    for name, value in held.items():
+        print(f"| {name} | {value} | {LIMITS[name]} | {'BROKEN' if name in broken else 'ok'} |")
+    for part, values in figures.items():
+        for name, value in values.items():
+            print(f"| {part}.{name} | {json.dumps(value)} | | |")
+
+
+if __name__ == "__main__":
+    main()
