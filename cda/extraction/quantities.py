@@ -196,7 +196,9 @@ class QuantityReader:
                 value = Interval(-inf, high)
             case "less_than":
                 value = Interval(-inf, low, hi_open=True)
-            case "exact":
+            case "span" if self._pattern["of"].match(norm, end, sentence.end):
+                value = Interval(high, inf, lo_open=True)
+            case "exact" | "span":
                 value = Interval(low, high)
             case _:
                 value, mark = Interval(low, high), effect
