@@ -113,6 +113,8 @@ class PhraseCompiler:
     def phrase(self, source: str) -> Phrase:
         """Compile a phrase that stands alone. Raises ValueError on an unknown list or an unclosed group."""
         body, gate = self._parse_whole(source)
+        if not body or re.fullmatch(body, ""):
+            raise ValueError(f"phrase {source!r}: every part of it may be missing")
         return Phrase(source, gate, rf"(?<!\w)(?:{body})(?!\w)")
 
     def before(self, source: str) -> Phrase:
@@ -188,7 +190,11 @@ class PhraseCompiler:
         if not (token[0].isalnum() or token[0] == "_"):
             return rf" ?{re.escape(token)} ?" if token == "," else re.escape(token), (), at
         if "_" in token:
-            return rf"(?:{JOINT})?".join(map(re.escape, token.split("_"))), (max(token.split("_"), key=len),), at
+            head, _, last = token.rpartition("_")
+            body, gate, at = self._element(last, tokens, at) if last else ("", (), at)
+            parts = [*map(re.escape, head.split("_")), body]
+            longest = max(head.split("_"), key=len)
+            return rf"(?:{JOINT})?".join(parts), (longest,) if len(longest) > 1 else gate, at
         following = tokens[at] if at < len(tokens) else ""
         if following == "~":
             return f"(?:{'|'.join(self._inflect(token))})", (self._stem(token),) if self._stem(token) else (), at + 1
