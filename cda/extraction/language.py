@@ -40,6 +40,7 @@ class Language:
     stops: Mapping[str, Mapping[str, Sequence[tuple[str, ...]]]]
     sections: Mapping[str, str | None]
     header: re.Pattern[str]
+    own_case: re.Pattern[str]
     never_end: frozenset[str]
     may_end: frozenset[str]
     openers: frozenset[str]
@@ -78,6 +79,7 @@ def shared_language() -> Language:
         stops={name: _index(words) for name, words in cues["stops"].items()},
         sections=sections,
         header=re.compile(rf"[\s#*=\-\d.)]*(?P<name>{names})[\s*=]*(?P<colon>:|-\s|\s-\s)?"),
+        own_case=re.compile(general["own_case"]),
         never_end=frozenset(general["abbreviations"]["never_end"]),
         may_end=frozenset(general["abbreviations"]["may_end"]),
         openers=frozenset(general["openers"]),

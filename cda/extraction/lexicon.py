@@ -14,11 +14,11 @@ from cda.errors import CriterionError
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 KEYS = frozenset(
-    "time accepts says own mask hedge against group anchors barriers forms ellipsis fixed takes reach plausible "
+    "time accepts says own noted mask hedge against group anchors barriers forms ellipsis fixed takes reach plausible "
     "combine convert per_days measured dated ".split()
 )
 SLOTS = {
-    "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"),
+    "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"), "y": ("age",),
     "t": ("times", "number"), "m": ("mmol",), "ago": ("duration",), "date": ("date",),
 }  # fmt: skip
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -65,6 +65,8 @@ class Lexicon:
     hedge: str
     against: str
     sayings: tuple[Saying, ...]
+    noted: tuple[Phrase, ...]
+    noted_sayings: tuple[Saying, ...]
     masks: tuple[Phrase, ...]
     group: tuple[Phrase, ...]
     anchors: tuple[Phrase, ...]
@@ -113,6 +115,8 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         hedge=_one_of("hedge", raw.get("hedge", "unknown"), ("unknown", "suspected", "holds")),
         against=_one_of("against", raw.get("against", "doubt"), ("doubt", "false", "ignore")),
         sayings=tuple(_sayings(definition, raw, compiler)),
+        noted=tuple(compiler.phrase(str(p)) for p in raw.get("noted", {}).get("where", ())),
+        noted_sayings=tuple(_sayings(definition, raw.get("noted", {}), compiler)),
         masks=phrases("mask"),
         group=phrases("group"),
         anchors=phrases("anchors"),

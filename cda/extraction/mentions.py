@@ -81,16 +81,19 @@ class Reader:
 
     def sayings(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions by phrases. Of overlapping phrases the longest speaks; a mask silences what it covers."""
-        candidates = [(span, i) for span, i in self.spans(s.phrase for s in lexicon.sayings)]
+        sayings = lexicon.sayings
+        if lexicon.noted_sayings and self.spans(lexicon.noted):
+            sayings += lexicon.noted_sayings
+        candidates = self.spans(s.phrase for s in sayings)
         masks = [(span, -1) for span, _ in self.spans(lexicon.masks)]
-        ranked = [(span, i, not (i < 0 or lexicon.sayings[i].own)) for span, i in candidates + masks]
+        ranked = [(span, i, not (i < 0 or sayings[i].own)) for span, i in candidates + masks]
         chosen = _longest(ranked)
-        covered = [span for span, i in chosen if i < 0 or lexicon.sayings[i].own]
+        covered = [span for span, i in chosen if i < 0 or sayings[i].own]
         members = [span for span, _ in self.spans(lexicon.group)] if lexicon.group else []
         found = []
         for span, index in chosen:
             if index >= 0:
-                saying = lexicon.sayings[index]
+                saying = sayings[index]
                 mention = Mention(saying.value, *span, own=saying.own)
                 found.append(self.place(lexicon, mention, [span], covered, members, saying.phrase.spoken()))
         return found
@@ -225,7 +228,7 @@ class Reader:
         edges = [e for e in (value.lo, value.hi) if abs(e) != inf]
         mention = Mention(value, min(p[0] for p in parts), max(p[1] for p in parts), dated=self._date_of(sentence, q))
         if not all(low <= edge <= high for edge in edges):
-            if q.kind == "number":
+            if q.kind == "number" or value.hi < low:
                 return None
             return replace(mention, standing=Standing.DOUBT, why="the number is not plausible")
         return self.place(lexicon, mention, parts, [(q.start, q.end)], (), spoken)
@@ -236,7 +239,7 @@ class Reader:
         if rule := lexicon.convert.get(q.kind):
             times, plus = rule
             return Interval(round(q.value.lo * times + plus, 1), round(q.value.hi * times + plus, 1))
-        if lexicon.per_days and q.kind == "rate":
+        if lexicon.per_days and q.kind in {"rate", "amount"}:
             return q.over(lexicon.per_days)
         return q.in_unit(lexicon.definition.unit)
 

@@ -84,6 +84,8 @@ class Note:
                 mood, is_block, is_header = self._header(line, at)
                 if is_header and is_block:
                     standing = mood
+                if standing == "payer" and self._language.own_case.match(line):
+                    standing = None
                 found.append(Sentence(at, at + len(line), mood if is_header else standing))
             at += len(line) + 1
         self._spread_inline(found)

@@ -1,6 +1,6 @@
 """The phrase language of the lexicons, compiled to regular expressions with a cheap gate.
 
-A phrase is words; a blank (or - or /) matches blank, hyphen, slash or full stop. Further signs:
+A phrase is words; a blank (or - / : =) matches blanks and any of - / : = and full stop. Further signs:
 
     check~      check, checks, checked, checking; (check|test)~ inflects each      gluc*  any word with this beginning
     (a|b c)     one of these                            (a)?     may be missing
@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-JOINT = r"[ \x00/.\-]+"
-_TIGHT, _LOOSE = r"""[ \x00/.\-()'":*]+""", r"""[ \x00/.\-()'":,*]+"""
+JOINT = r"[ \x00/.:=\-]+"
+_TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*]+""", r"""[ \x00/.\-()'":=,*]+"""
 _WORD = r"[\w%'+=<>≥≤~#&]+"
 _TOKEN = re.compile(r"\.\.\.?\d+|@\w+|[\w']+|[ ]+|.", re.S)
 _VOWELS = "aeiou"
@@ -113,6 +113,8 @@ class PhraseCompiler:
     def phrase(self, source: str) -> Phrase:
         """Compile a phrase that stands alone. Raises ValueError on an unknown list or an unclosed group."""
         body, gate = self._parse_whole(source)
+        if not body or re.fullmatch(body, ""):
+            raise ValueError(f"phrase {source!r}: every part of it may be missing")
         return Phrase(source, gate, rf"(?<!\w)(?:{body})(?!\w)")
 
     def before(self, source: str) -> Phrase:
@@ -130,7 +132,7 @@ class PhraseCompiler:
         return {w for w in re.findall(r"[a-z]{6,}", self._parse_whole(source)[0])}
 
     def _parse_whole(self, source: str) -> tuple[str, tuple[str, ...]]:
-        flat = re.sub(r"[/-]", " ", re.sub(r"\s\?", " ", source.lower().strip()))
+        flat = re.sub(r"\s\?", " ", re.sub(r"[/:=-]", " ", source.lower().strip()))
         flat = re.sub(r"\(([\w'|]+)\)~", lambda m: f"({m[1].replace('|', '~|')}~)", flat)
         outward = re.sub(r"\(\s+", " (", re.sub(r"\s+\)\?\s*", ")? ", flat))
         tokens = _TOKEN.findall(outward)
@@ -186,9 +188,13 @@ class PhraseCompiler:
         if token == "_":
             return f"(?:{JOINT})?", (), at
         if not (token[0].isalnum() or token[0] == "_"):
-            return rf" ?{re.escape(token)} ?" if token in {",", ":"} else re.escape(token), (), at
+            return rf" ?{re.escape(token)} ?" if token == "," else re.escape(token), (), at
         if "_" in token:
-            return rf"(?:{JOINT})?".join(map(re.escape, token.split("_"))), (max(token.split("_"), key=len),), at
+            head, _, last = token.rpartition("_")
+            body, gate, at = self._element(last, tokens, at) if last else ("", (), at)
+            parts = [*map(re.escape, head.split("_")), body]
+            longest = max(head.split("_"), key=len)
+            return rf"(?:{JOINT})?".join(parts), (longest,) if len(longest) > 1 else gate, at
         following = tokens[at] if at < len(tokens) else ""
         if following == "~":
             return f"(?:{'|'.join(self._inflect(token))})", (self._stem(token),) if self._stem(token) else (), at + 1

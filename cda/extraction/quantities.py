@@ -42,7 +42,7 @@ class Quantity:
 
     def in_unit(self, unit: str | None) -> Interval:
         """The value in `unit` (day, week, month, year; per_day for a rate); other units are left as written."""
-        if self.kind == "rate" and self.per:
+        if self.kind in {"rate", "amount"} and self.per:
             return _scaled(self.value, 1 / self.per, 1 / self.per)
         if self.kind == "duration" and self.unit and unit in DAYS:
             factor = DAYS[self.unit] / DAYS[unit]
@@ -96,7 +96,7 @@ class QuantityReader:
         for token in sentence.tokens(note.norm):
             if token.start < reached or any(s <= token.start < e for s, e in taken):
                 continue
-            if quantity := self._at(note.norm, sentence, token):
+            if quantity := self._at(note.norm, sentence, _number_token(token)):
                 found.append(quantity)
                 reached = quantity.end
         return sorted(_without_overlaps(found), key=lambda q: q.start)
@@ -124,7 +124,7 @@ class QuantityReader:
 
     def _at(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
         first = token.text[0]
-        if not (first.isdigit() or first == "½" or token.text in self._words):
+        if not (first.isdigit() or first == "½" or token.text.partition("/")[0] in self._words):
             return None
         match = self._number.match(norm, token.start, sentence.end)
         if not match:
@@ -196,7 +196,9 @@ class QuantityReader:
                 value = Interval(-inf, high)
             case "less_than":
                 value = Interval(-inf, low, hi_open=True)
-            case "exact":
+            case "span" if self._pattern["of"].match(norm, end, sentence.end):
+                value = Interval(high, inf, lo_open=True)
+            case "exact" | "span":
                 value = Interval(low, high)
             case _:
                 value, mark = Interval(low, high), effect
@@ -211,7 +213,8 @@ class QuantityReader:
             q = self._also(norm, sentence, replace(q, kind="duration", unit=name, end=unit.end()))
             return self._marked(norm, sentence, q)
         if match := self._pattern["per"].match(norm, q.end, sentence.end):
-            return replace(q, kind="rate", per=self._period(match), end=match.end())
+            kind = "amount" if self._pattern["dose"].search(match["of"] or "") else "rate"
+            return self._bounded(norm, sentence, replace(q, kind=kind, per=self._period(match), end=match.end()))
         if match := self._pattern["times"].match(norm, q.end, sentence.end):
             return replace(q, kind="times", end=match.end())
         return q
@@ -225,9 +228,13 @@ class QuantityReader:
             if DAYS[name] < DAYS[q.unit]:
                 value = Interval(*(round(float(Fraction(str(v)) + extra), 6) for v in (q.value.lo, q.value.hi)))
                 return replace(q, value=value, end=unit.end())
+        return self._bounded(norm, sentence, q)
+
+    def _bounded(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
+        """Apply words behind the unit: 8 weeks or more, three times a day at most."""
         for pattern, name in self._after:
-            if name in {"at_least", "more_than", "at_most"} and (match := pattern.match(norm, q.end, sentence.end)):
-                value = Interval(q.value.lo, inf) if name != "at_most" else Interval(-inf, q.value.hi)
+            if name in {"at_least", "at_most"} and (match := pattern.match(norm, q.end, sentence.end)):
+                value = Interval(q.value.lo, inf) if name == "at_least" else Interval(-inf, q.value.hi)
                 return replace(q, value=value, end=match.end())
         return q
 
@@ -267,6 +274,13 @@ class QuantityReader:
             else:
                 total += value
         return total
+
+
+def _number_token(token: Token) -> Token:
+    """The token, without the sign of "x4"."""
+    if token.text[0] == "x" and token.text[1:2].isdigit():
+        return Token(token.text[1:], token.start + 1, token.end)
+    return token
 
 
 @lru_cache(maxsize=1)
