@@ -1,34 +1,12 @@
-"""Shared test set-up: the promise marker and its two-way check."""
+"""Shared test set-up: the promise marker, and an environment of its own for each test."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import promises
-
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "promise(*ids): the promises (tests/promise_data) that this test keeps")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    known = promises.load()
-    kept: set[str] = set()
-    faults: list[str] = []
-    for item in items:
-        ids = [name for mark in item.iter_markers("promise") for name in mark.args]
-        kept.update(ids)
-        if not ids:
-            faults.append(f"{item.nodeid}: names no promise")
-        faults += [f"{item.nodeid}: no promise {name!r} in tests/promise_data" for name in ids if name not in known]
-    whole = not config.option.keyword and not config.option.markexpr and config.args == [str(Path("tests"))]
-    if whole:
-        faults += [f"promise {name!r} has no test" for name in sorted(set(known) - kept)]
-    if faults:
-        raise pytest.UsageError("\n".join(faults))
 
 
 @pytest.fixture(autouse=True)
