@@ -163,12 +163,17 @@ def _resting_on(
 
 def truth_of(expression: Expression, context: Context) -> Truth:
     """The truth that `evaluate` gives the expression, without the explanation: what trials and derivations ask."""
-    if isinstance(expression, Leaf):
-        return _leaf_truth(expression, context.facts.get(expression.fact), context)[0]
     parts = children_of(expression)
-    if not parts:
-        return evaluate(expression, context).truth
-    return connective(expression)([truth_of(part, context) for part in parts])
+    if parts:
+        return connective(expression)([truth_of(part, context) for part in parts])
+    return leaf_truth(expression, context)[0]
+
+
+def leaf_truth(expression: Expression, context: Context) -> tuple[Truth, Presumption | None]:
+    """The truth of an expression without parts, and the presumption it rests on."""
+    if isinstance(expression, Leaf):
+        return _leaf_truth(expression, context.facts.get(expression.fact), context)
+    return evaluate(expression, context).truth, None
 
 
 def _leaf(leaf: Leaf, context: Context) -> Node:

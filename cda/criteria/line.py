@@ -143,7 +143,7 @@ class _Line:
         if not self.rules.rules:
             return self._ungoverned()
         main = main_findings(self.findings, self.reason)
-        trials = Trials(self.rules, self.context, self.derivations, self.outcome)
+        trials = Trials(self.findings, self.context, self.derivations, self.outcome)
         wanted = self._wanted(main, trials)
         deciding = self._deciding(main, wanted)
         return LineEvaluation(

@@ -13,12 +13,12 @@ from itertools import combinations, product
 from cda.contracts.decision import Flip, Outcome
 from cda.contracts.facts import Evidence, Fact, FactState, Value
 from cda.criteria.derive import Derivations
-from cda.criteria.evaluate import Context, Presumption, evaluate
+from cda.criteria.evaluate import Context, Presumption, leaf_truth
 from cda.criteria.expression import Elapsed, Expression, Leaf, children_of, connective
-from cda.criteria.rules import LineRules, Rule
+from cda.criteria.rules import Rule
 from cda.criteria.truth import Truth
 from cda.criteria.values import candidates, plain
-from cda.criteria.verdict import judge
+from cda.criteria.verdict import Finding, judge
 
 MAX_PAIRS = 40
 """Trials of two facts at once, each some 20 to 50 microseconds: what one line may spend on flips of two."""
@@ -42,17 +42,20 @@ class _Tried:
 class Trials:
     """Trials over one evaluated line."""
 
-    def __init__(self, rules: LineRules, context: Context, derivations: Derivations, outcome: Outcome) -> None:
+    def __init__(
+        self, findings: Sequence[Finding], context: Context, derivations: Derivations, outcome: Outcome
+    ) -> None:
         self._context = context
         self._derivations = derivations
         self._outcome = outcome
         self._leaves: list[Expression] = []
-        self._rules = [(rule, self._compiled(rule.expression)) for rule in rules.rules]
+        self._rules = [(finding.rule, self._compiled(finding.rule.expression)) for finding in findings]
         self._places: dict[str, list[int]] = {}
         for place, leaf in enumerate(self._leaves):
             if isinstance(leaf, Leaf | Elapsed):
                 self._places.setdefault(leaf.fact, []).append(place)
-        nodes = [evaluate(leaf, context) for leaf in self._leaves]
+        # An explanation has the shape of its expression, so its leaves stand in the order just compiled.
+        nodes = [node for finding in findings for node in finding.node.walk() if not node.children]
         self._truths = [node.truth for node in nodes]
         self._by_codes = [node.presumption is Presumption.CODES for node in nodes]
         self._as_is = [self._try(rule, of, self._truths, self._by_codes) for rule, of in self._rules]
@@ -163,8 +166,8 @@ class Trials:
         key = (name, fact.value)
         if key not in self._effects:
             context = replace(self._context, facts={name: fact})
-            nodes = [evaluate(self._leaves[place], context) for place in self._places.get(name, ())]
-            self._effects[key] = tuple((node.truth, node.presumption is Presumption.CODES) for node in nodes)
+            found = [leaf_truth(self._leaves[place], context) for place in self._places.get(name, ())]
+            self._effects[key] = tuple((truth, presumption is Presumption.CODES) for truth, presumption in found)
         return self._effects[key]
 
     def _representatives(self, fact: str) -> tuple[Value, ...]:

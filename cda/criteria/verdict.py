@@ -116,7 +116,7 @@ def judge(findings: Sequence[Judged]) -> tuple[Outcome, Reason]:  # noqa: PLR091
 def within_reach(findings: Sequence[AnyJudged]) -> list[AnyJudged]:
     """The findings of policies whose population the member is not known to be outside of."""
     outside = {f.rule.clause.policy_id for f in findings if f.rule.role is Role.SCOPE and f.truth is Truth.NOT_MET}
-    return [f for f in findings if f.rule.clause.policy_id not in outside]
+    return [f for f in findings if f.rule.clause.policy_id not in outside] if outside else list(findings)
 
 
 def of_role(findings: Sequence[Finding], role: Role) -> list[Finding]:

@@ -165,3 +165,16 @@ def test_a_code_with_exclusions_alone_is_excluded_or_refused(decide: Decide) -> 
     assert (excluded.outcome, excluded.deciding[0].clause_id) == (NOT_COVERED, "CSM-MP-0405.v2.C3")
     open_line = decide("22551", "CSM-PPO-STD", "2024-08-01", ["M54.16"], axial_pain_only=False)
     assert (open_line.outcome, open_line.reason) == (OPEN, Reason.NO_COVERAGE_CRITERIA)
+
+
+@pytest.mark.promise("criteria.flips")
+def test_a_flip_never_contradicts_what_the_chart_states(decide: Decide) -> None:
+    facts = {"osa_pretest_probability": "high", "congestive_heart_failure": True}
+    line = decide("95806", "CSM-EPO-VALUE", "2024-06-01", ["G47.33"], **facts)
+    flips = [flip.facts for flip in line.flips if flip.outcome is COVERED]
+    assert {"significant_comorbidity": False} not in flips
+    assert {"significant_comorbidity": False, "congestive_heart_failure": False} in flips
+    facts = {"diabetes_type": "type_2", "insulin_injections_per_day": 3}
+    insulin = decide("A9276", "MHP-HMO-BASE", "2025-01-20", ["E11.9"], **facts)
+    assert insulin.outcome is COVERED
+    assert not any("insulin_therapy" in flip.facts for flip in insulin.flips)
