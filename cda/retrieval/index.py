@@ -34,7 +34,6 @@ from corpus.model import Clause
 
 FORMAT = 1
 TARGET = "vectors"
-MODELS = "models"  # beside the indexes, for model files that are built on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +85,14 @@ class OpenIndex:
         return {i: float(cosines[self.title_of[bisect_left(self.lexical.ids, i)]]) for i in clause_ids}
 
 
+def models_folder(root: Path) -> Path:
+    """Where model files that are built on this machine live, beside the indexes under `root`."""
+    return root / "models"
+
+
 def place(root: Path, store: ClauseStore, name: EmbedderName) -> Path:
     """Where the index of this corpus under this embedder lives: any change of either is another place."""
-    model = sentence_model(name, root / MODELS)
+    model = sentence_model(name, models_folder(root))
     parts = [store.digest, model.identity if model else name, POLICY.digest, ANALYZER, str(FORMAT)]
     return root / f"{name}-{sha256(json.dumps(parts).encode('utf-8')).hexdigest()[:16]}"
 
@@ -105,10 +109,10 @@ def ensure_index(
     folder = place(root, store, name)
     if not (folder / "manifest.json").exists():
         clauses = tuple(store.clauses())
-        embedder = for_building(name, lambda: [indexed_text(clause) for clause in clauses], root / MODELS)
+        embedder = for_building(name, lambda: [indexed_text(clause) for clause in clauses], models_folder(root))
         build_index(store, embedder, folder, cache=cache, progress=progress)
         return folder, embedder
-    return folder, for_searching(name, folder, root / MODELS)
+    return folder, for_searching(name, folder, models_folder(root))
 
 
 def build_index(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cda.errors import UnavailableError
 from cda.retrieval import minilm, requantise
 from cda.retrieval.documents import indexed_text
+from cda.retrieval.embedders import for_building, for_searching, sentence_model, start_loading
 from cda.retrieval.embedding_cache import EmbeddingCache, embed_all
 from cda.retrieval.minilm import MiniLM, Weights, packaged_weights
 from cda.retrieval.requantise import requantised_weights
@@ -128,6 +129,17 @@ def test_identity_and_dimension_need_no_model() -> None:
     absent = MiniLM(Weights("all-MiniLM-L6-v2-int8", Path("/nowhere"), "ab" * 32))
     assert absent.identity == "all-MiniLM-L6-v2-int8@abababababababab;mean;windows=254"
     assert absent.dim == 384
+
+
+@pytest.mark.promise("retrieval.lazy_model")
+def test_the_model_that_was_started_is_the_one_that_embeds(tmp_path: Path) -> None:
+    start_loading("minilm-int8", tmp_path)
+    start_loading("tfidf", tmp_path)
+    started = sentence_model("minilm-int8", tmp_path)
+    assert for_searching("minilm-int8", tmp_path, tmp_path) is started
+    assert for_building("minilm-int8", list, tmp_path) is started
+    assert started is not None
+    assert started._session is not None
 
 
 @pytest.mark.promise("retrieval.paraphrase")
