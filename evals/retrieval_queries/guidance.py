@@ -72,7 +72,7 @@ def main() -> None:
     print(HEAD)
     with TemporaryDirectory() as root:
         for name in EMBEDDERS:
-            embedder = for_building(name, lambda: [clause.text for clause in store.clauses()])
+            embedder = for_building(name, lambda: [clause.text for clause in store.clauses()], Path(root))
             cache = EmbeddingCache(options.cache) if options.cache else None
             build_index(store, embedder, Path(root) / name, cache=cache)
             for rule in RULES:

