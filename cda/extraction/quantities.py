@@ -79,7 +79,7 @@ class QuantityReader:
         self._number = re.compile(number)
         self._word = re.compile(rf"(?:{number_words})\b")
         self._second = re.compile(rf"(?P<join>\s?(?:-|to|through|or|/|and)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)")
-        self._unit = re.compile(rf"[ \x00-]*(?:{unit})(?![\w'])\.?")
+        self._unit = re.compile(rf"[ \x00-]*(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
         self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
