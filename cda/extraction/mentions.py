@@ -267,7 +267,9 @@ class Reader:
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
                         mention = Mention(form.gives, *span)
-                        found.append(self.place(lexicon, mention, [span], [((q.start, q.end), None), (span, form.spoken())]))
+                        found.append(
+                            self.place(lexicon, mention, [span], [((q.start, q.end), None), (span, form.spoken())])
+                        )
                         break
         return found
 

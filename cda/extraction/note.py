@@ -68,7 +68,11 @@ class Note:
             plain = plain[: max(start, 0)] + "\n" * width + plain[max(start, 0) + width :]
         plain = plain.translate(_PLAIN)
         plain = _BOX.sub(lambda m: ("\x02" if m[1] or m[2] else "\x03").ljust(len(m[0])), plain)
-        plain = self._language.capitals.sub(lambda m: self._language.capital_forms[m[0]], plain) if re.search("[a-z]", plain) else plain
+        plain = (
+            self._language.capitals.sub(lambda m: self._language.capital_forms[m[0]], plain)
+            if re.search("[a-z]", plain)
+            else plain
+        )
         low = plain.lower()
         if len(low) != len(plain):
             low = "".join(c.lower() if len(c.lower()) == 1 else c for c in plain)

@@ -14,7 +14,9 @@ from cda.extraction.note import Note, Sentence, Token
 
 BREAKS = frozenset({";", "\n"})
 NEGATORS = frozenset("no not without denies denied never neither none".split())
-FUNCTION_WORDS = frozenset("is are was were be been has have of to the a an".split())
+FUNCTION_WORDS = frozenset(
+    "is are was were be been has have of to the a an for with in on at by and or did does do".split()
+)
 LIST_VERBS = frozenset(
     "has have had is are was on with takes taking uses using reports endorses admits states known positive continues "
     "remains he she pt patient they i now currently since dx diagnosed presents who started".split()
@@ -98,7 +100,10 @@ class ScopeReader:
         start, end = span
         for item in found:
             words = {t.text for t in tokens[item.first : item.last + 1]} - FUNCTION_WORDS
-            if any(s <= item.start and item.end <= e and (own is None or not words or words & own) for (s, e), own in covered):
+            if any(
+                s <= item.start and item.end <= e and (own is None or not words or words & own)
+                for (s, e), own in covered
+            ):
                 continue
             if self._reaches(tokens, item, span, members):
                 kinds.setdefault(item.cue.kind, item)
@@ -159,7 +164,9 @@ class ScopeReader:
             words = [t.text for t in chunk]
             if not words or len(words) > 7 or (index > 0 and LIST_VERBS & set(words)):
                 break
-            if words[0] in {"or", "nor"} or ("or" in words and not any("or" in (t.text for t in c) for c in chunks[:index])):
+            if words[0] in {"or", "nor"} or (
+                "or" in words and not any("or" in (t.text for t in c) for c in chunks[:index])
+            ):
                 closed = index
             elif members and len(words) <= 6 and any(s < chunk[-1].end and e > chunk[0].start for s, e in members):
                 if closed == index - 1:
