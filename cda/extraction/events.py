@@ -51,7 +51,9 @@ def _events(reader: Reader, lexicon: Lexicon) -> Iterator[tuple[Sentence, tuple[
         if any(s <= anchor[0] and anchor[1] <= e for s, e in masks):
             continue
         sentence = reader.note.sentence_at(anchor[0])
-        times = [q for q in reader.quantities(sentence) if q.kind == "date" or (q.kind == "duration" and q.mark == "ago")]
+        times = [
+            q for q in reader.quantities(sentence) if q.kind == "date" or (q.kind == "duration" and q.mark == "ago")
+        ]
         near = sorted((_gap(anchor, q), q.start, q) for q in times)
         if near and near[0][0] <= int(lexicon.dated.get("reach", 40)):
             yield sentence, anchor, near[0][2]

@@ -41,6 +41,8 @@ class Language:
     sections: Mapping[str, str | None]
     header: re.Pattern[str]
     own_case: re.Pattern[str]
+    capitals: re.Pattern[str]
+    capital_forms: Mapping[str, str]
     never_end: frozenset[str]
     may_end: frozenset[str]
     openers: frozenset[str]
@@ -80,6 +82,8 @@ def shared_language() -> Language:
         sections=sections,
         header=re.compile(rf"[\s#*=\-\d.)]*(?P<name>{names})[\s*=]*(?P<colon>:|-\s|\s-\s)?"),
         own_case=re.compile(general["own_case"]),
+        capitals=re.compile(rf"(?<!\w)(?:{'|'.join(general['capitals'])})(?!\w)"),
+        capital_forms=general["capitals"],
         never_end=frozenset(general["abbreviations"]["never_end"]),
         may_end=frozenset(general["abbreviations"]["may_end"]),
         openers=frozenset(general["openers"]),

@@ -106,12 +106,16 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
 
     takes = tuple(raw.get("takes", _DEFAULT_TAKES.get(definition.type, ())))
     low, high = raw.get("plausible", (-inf, inf))
-    convert = {kind: (float(rule["times"]), float(rule.get("plus", 0))) for kind, rule in raw.get("convert", {}).items()}
+    convert = {
+        kind: (float(rule["times"]), float(rule.get("plus", 0))) for kind, rule in raw.get("convert", {}).items()
+    }
     dated = raw.get("dated", {})
     return Lexicon(
         definition=definition,
         time=_one_of("time", raw.get("time", "current"), ("current", "ever", "chronic")),
-        accepts=frozenset(_one_of("accepts", k, tuple(BLOCKING_KINDS | {"past", "against", "hedge"})) for k in raw.get("accepts", ())),
+        accepts=frozenset(
+            _one_of("accepts", k, tuple(BLOCKING_KINDS | {"past", "against", "hedge"})) for k in raw.get("accepts", ())
+        ),
         hedge=_one_of("hedge", raw.get("hedge", "unknown"), ("unknown", "suspected", "holds")),
         against=_one_of("against", raw.get("against", "doubt"), ("doubt", "false", "ignore")),
         sayings=tuple(_sayings(definition, raw, compiler)),
@@ -171,9 +175,7 @@ def _form(text: str, compiler: PhraseCompiler, takes: tuple[str, ...]) -> Form:
         raise ValueError(f"form {text!r} has exactly one slot")
     before, slot, after = parts[0].strip(), parts[1], parts[2].strip()
     kinds = takes if slot == "q" else SLOTS[slot]
-    return Form(
-        compiler.before(before) if before else None, compiler.after(after) if after else None, slot, kinds
-    )
+    return Form(compiler.before(before) if before else None, compiler.after(after) if after else None, slot, kinds)
 
 
 def _measured(rules: Sequence[Mapping[str, Any]], compiler: PhraseCompiler, takes: tuple[str, ...]) -> list[Form]:

@@ -15,6 +15,7 @@ from cda.extraction.quantities import Quantity, QuantityReader
 from cda.extraction.scope import FoundCue, ScopeReader, Setting
 
 Span = tuple[int, int]
+Cover = tuple[Span, frozenset[str] | None]
 _NO_WORDS: frozenset[str] = frozenset()
 TRAILING = " \x00,.:;-(/'\"*"
 
@@ -88,14 +89,16 @@ class Reader:
         masks = [(span, -1) for span, _ in self.spans(lexicon.masks)]
         ranked = [(span, i, not (i < 0 or sayings[i].own)) for span, i in candidates + masks]
         chosen = _longest(ranked)
-        covered = [span for span, i in chosen if i < 0 or sayings[i].own]
+        covered: list[Cover] = [
+            (span, None if i < 0 else sayings[i].phrase.spoken()) for span, i in chosen if i < 0 or sayings[i].own
+        ]
         members = [span for span, _ in self.spans(lexicon.group)] if lexicon.group else []
         found = []
         for span, index in chosen:
             if index >= 0:
                 saying = sayings[index]
                 mention = Mention(saying.value, *span, own=saying.own)
-                found.append(self.place(lexicon, mention, [span], covered, members, saying.phrase.spoken()))
+                found.append(self.place(lexicon, mention, [span], [*covered, (span, saying.phrase.spoken())], members))
         return found
 
     def place(
@@ -103,9 +106,8 @@ class Reader:
         lexicon: Lexicon,
         mention: Mention,
         parts: Sequence[Span],
-        covered: Sequence[Span] = (),
+        covered: Sequence[Cover] = (),
         members: Sequence[Span] = (),
-        spoken: frozenset[str] = frozenset(),
     ) -> Mention:
         """The mention with its standing, as the context of each of its parts decides."""
         kinds: dict[str, FoundCue] = {}
@@ -113,7 +115,7 @@ class Reader:
         sentence = self.note.sentence_at(mention.start)
         answer = self._answer(mention, sentence) if not lexicon.is_quantity else None
         for part in parts:
-            setting = self._scope.setting(self.note, sentence, part, self.cues(sentence), covered, members, spoken)
+            setting = self._scope.setting(self.note, sentence, part, self.cues(sentence), covered, members)
             start, end = min(start, setting.start), max(end, setting.end)
             for kind, cue in setting.kinds.items():
                 kinds.setdefault(kind, cue)
@@ -231,7 +233,7 @@ class Reader:
             if q.kind == "number" or value.hi < low:
                 return None
             return replace(mention, standing=Standing.DOUBT, why="the number is not plausible")
-        return self.place(lexicon, mention, parts, [(q.start, q.end)], (), spoken)
+        return self.place(lexicon, mention, parts, [((q.start, q.end), None), *((part, spoken) for part in parts)])
 
     @staticmethod
     def _converted(lexicon: Lexicon, q: Quantity) -> Interval | None:
@@ -265,7 +267,9 @@ class Reader:
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
                         mention = Mention(form.gives, *span)
-                        found.append(self.place(lexicon, mention, [span], [(q.start, q.end)], (), form.spoken()))
+                        found.append(
+                            self.place(lexicon, mention, [span], [((q.start, q.end), None), (span, form.spoken())])
+                        )
                         break
         return found
 

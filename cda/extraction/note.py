@@ -24,7 +24,7 @@ _END = re.compile(r"[.!?]+(?=[\"')\]]*(?:\s|$))|\n")
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
 _LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{2,40}:|\[)")
-_LONG = re.compile(r"[a-z01|5]{6,}")
+_LONG = re.compile(r"[a-z01|5]{5,}")
 _DIGITS_OF_SCANS = re.compile(r"(?<![\w.])(?=[oils|.]*\d|[oils|]\.)[\doils|]{1,3}(?:\.[\doils|]{1,2})?(?=\s?(?:%|x\b|times|weeks?\b|wks?\b|months?\b|days?\b|years?\b|percent|/\s?day))")  # fmt: skip # noqa: E501
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
 
@@ -68,6 +68,11 @@ class Note:
             plain = plain[: max(start, 0)] + "\n" * width + plain[max(start, 0) + width :]
         plain = plain.translate(_PLAIN)
         plain = _BOX.sub(lambda m: ("\x02" if m[1] or m[2] else "\x03").ljust(len(m[0])), plain)
+        plain = (
+            self._language.capitals.sub(lambda m: self._language.capital_forms[m[0]], plain)
+            if re.search("[a-z]", plain)
+            else plain
+        )
         low = plain.lower()
         if len(low) != len(plain):
             low = "".join(c.lower() if len(c.lower()) == 1 else c for c in plain)
@@ -132,6 +137,8 @@ class Note:
         return "".join(out)
 
     def _ends_sentence(self, plain: str, at: int, after: int) -> bool:
+        if plain[at] == "?" and re.match(r"\s*(?:yes|no|y|n|none|never)(?!\w)", plain[after : after + 8], re.I):
+            return False
         if plain[at] != ".":
             return not re.match(r"\s*[a-z]", plain[after : after + 3]) or plain[at] == "!"
         following = plain[after : after + 40].lstrip(" \"')]")[:40]
@@ -159,7 +166,7 @@ class Note:
         return not (first.islower() and len(line) >= 25) and not (len(line) >= 55)
 
     def _repair(self, norm: str, vocabulary: Collection[str]) -> str:
-        """Undo scanning slips (0/o, 1/l/i, 5/s, rn/m) in words of six letters or more and in numbers beside a unit."""
+        """Undo scanning slips (0/o, 1/l/i, 5/s, rn/m) in words of five letters or more and in numbers beside a unit."""
         known = {_shape(word): word for word in sorted(vocabulary)}
         for match in reversed(list(_LONG.finditer(norm))):
             word = match[0]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 JOINT = r"[ \x00/.:=\-]+"
-_TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*]+""", r"""[ \x00/.\-()'":=,*]+"""
+_TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*+&@]+""", r"""[ \x00/.\-()'":=,*+&@]+"""
 _WORD = r"[\w%'+=<>≥≤~#&]+"
 _TOKEN = re.compile(r"\.\.\.?\d+|@\w+|[\w']+|[ ]+|.", re.S)
 _VOWELS = "aeiou"
@@ -128,8 +128,8 @@ class PhraseCompiler:
         return Phrase(source, gate, rf"{_TIGHT[:-1]}*(?:{body})(?!\w)")
 
     def words(self, source: str) -> set[str]:
-        """The literal words of six letters or more in a phrase, for the repair of scanning slips."""
-        return {w for w in re.findall(r"[a-z]{6,}", self._parse_whole(source)[0])}
+        """The literal words of five letters or more in a phrase, for the repair of scanning slips."""
+        return {w for w in re.findall(r"[a-z]{5,}", self._parse_whole(source)[0])}
 
     def _parse_whole(self, source: str) -> tuple[str, tuple[str, ...]]:
         flat = re.sub(r"\s\?", " ", re.sub(r"[/:=-]", " ", source.lower().strip()))

@@ -18,7 +18,13 @@ from cda.extraction.dates import DateSpan, find_dates
 from cda.extraction.language import Language
 from cda.extraction.note import Note, Sentence, Token
 
-DAYS = {"hour": Fraction(1, 24), "day": Fraction(1), "week": Fraction(7), "month": Fraction(91, 3), "year": Fraction(364)}
+DAYS = {
+    "hour": Fraction(1, 24),
+    "day": Fraction(1),
+    "week": Fraction(7),
+    "month": Fraction(91, 3),
+    "year": Fraction(364),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +84,10 @@ class QuantityReader:
         number = rf"(?:\d+(?:[.,]\d+)?(?:\s?½)?|½|{spoken}(?: point {spoken})?)"
         self._number = re.compile(number)
         self._word = re.compile(rf"(?:{number_words})\b")
-        self._second = re.compile(rf"(?P<join>\s?(?:-|to|through|or|/|and)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)")
-        self._unit = re.compile(rf"[ \x00-]*(?:{unit})(?![\w'])\.?")
+        self._second = re.compile(
+            rf"(?P<join>\s?(?:-|to|through|or|/|and)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
+        )
+        self._unit = re.compile(rf"[ \x00-]*(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
         self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
@@ -109,7 +117,12 @@ class QuantityReader:
             low = max((second.first - first.last).days, 0) * 12 / 366
             high = (second.last - first.first).days * 12 / 365
             yield Quantity(
-                first.start, second.end, "duration", Interval(round(low, 2), round(high, 2)), "month", number_end=second.end
+                first.start,
+                second.end,
+                "duration",
+                Interval(round(low, 2), round(high, 2)),
+                "month",
+                number_end=second.end,
             )
 
     def _lexical(self, norm: str, sentence: Sentence) -> Iterator[Quantity]:
@@ -117,7 +130,12 @@ class QuantityReader:
             for match in phrase.find(norm, sentence.start, sentence.end):
                 if value is not None:
                     yield Quantity(
-                        match.start(), match.end(), "rate", Interval.exactly(value), per=Fraction(1), number_end=match.end()
+                        match.start(),
+                        match.end(),
+                        "rate",
+                        Interval.exactly(value),
+                        per=Fraction(1),
+                        number_end=match.end(),
                     )
                 else:
                     yield Quantity(match.start(), match.end(), "void", Interval(0, inf), number_end=match.end())
@@ -171,7 +189,9 @@ class QuantityReader:
         if not match:
             return None
         weeks = float(match["w"]) + float(match["d"]) / 7
-        return Quantity(start, match.end(), "duration", Interval.exactly(round(weeks, 6)), "week", number_end=match.end())
+        return Quantity(
+            start, match.end(), "duration", Interval.exactly(round(weeks, 6)), "week", number_end=match.end()
+        )
 
     def _qualified(
         self, norm: str, sentence: Sentence, start: int, end: int, low: float, high: float

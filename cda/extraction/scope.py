@@ -13,7 +13,10 @@ from cda.extraction.language import Cue, Language
 from cda.extraction.note import Note, Sentence, Token
 
 BREAKS = frozenset({";", "\n"})
-FUNCTION_WORDS = frozenset("is are was were be been has have of to the a an".split())
+NEGATORS = frozenset("no not without denies denied never neither none".split())
+FUNCTION_WORDS = frozenset(
+    "is are was were be been has have of to the a an for with in on at by and or did does do".split()
+)
 LIST_VERBS = frozenset(
     "has have had is are was on with takes taking uses using reports endorses admits states known positive continues "
     "remains he she pt patient they i now currently since dx diagnosed presents who started".split()
@@ -81,13 +84,13 @@ class ScopeReader:
         sentence: Sentence,
         span: tuple[int, int],
         found: Sequence[FoundCue],
-        covered: Iterable[tuple[int, int]],
+        covered: Iterable[tuple[tuple[int, int], frozenset[str] | None]],
         members: Sequence[tuple[int, int]] = (),
-        spoken: frozenset[str] = frozenset(),
     ) -> Setting:
-        """Which cues reach the mention at `span`. Cues inside `covered` spans are explained and do nothing.
+        """Which cues reach the mention at `span`.
 
-        A cue inside the span that consists of `spoken` words, the phrase's own, is explained too.
+        Cues inside a `covered` span are explained and do nothing, if they share a word with the phrase that covers it
+        (None: whatever they are).
 
         `members` are spans of the fact's group in this sentence (COPD beside CHF), for lists without or/nor.
         """
@@ -96,10 +99,11 @@ class ScopeReader:
         kinds: dict[str, FoundCue] = {}
         start, end = span
         for item in found:
-            if any(s <= item.start and item.end <= e for s, e in covered):
-                continue
-            within = span[0] <= item.start and item.end <= span[1]
-            if within and all(t.text in spoken or t.text in FUNCTION_WORDS for t in tokens[item.first : item.last + 1]):
+            words = {t.text for t in tokens[item.first : item.last + 1]} - FUNCTION_WORDS
+            if any(
+                s <= item.start and item.end <= e and (own is None or not words or words & own)
+                for (s, e), own in covered
+            ):
                 continue
             if self._reaches(tokens, item, span, members):
                 kinds.setdefault(item.cue.kind, item)
@@ -142,6 +146,8 @@ class ScopeReader:
             token = tokens[index]
             if token.text in BREAKS or self._stop(tokens, index, item.cue.stops):
                 break
+            if item.cue.kind == "negation" and token.text in NEGATORS and index > item.last + 1:
+                break
             if token.text == "," and not item.cue.crosses_commas:
                 chunks.append([])
             else:
@@ -158,7 +164,9 @@ class ScopeReader:
             words = [t.text for t in chunk]
             if not words or len(words) > 7 or (index > 0 and LIST_VERBS & set(words)):
                 break
-            if words[0] in {"or", "nor"} or ("or" in words and not any("or" in (t.text for t in c) for c in chunks[:index])):
+            if words[0] in {"or", "nor"} or (
+                "or" in words and not any("or" in (t.text for t in c) for c in chunks[:index])
+            ):
                 closed = index
             elif members and len(words) <= 6 and any(s < chunk[-1].end and e > chunk[0].start for s, e in members):
                 if closed == index - 1:

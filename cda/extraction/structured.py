@@ -81,7 +81,9 @@ def _joined(name: str, value: Value, said: Fact | None, definition: FactDefiniti
         return said
     if _agree(value, said.value, definition):
         return Fact(name, FactState.KNOWN, value, (given, *said.evidence))
-    return Fact(name, FactState.CONFLICT, None, (given, *said.evidence), "the structured value and the narrative differ")
+    return Fact(
+        name, FactState.CONFLICT, None, (given, *said.evidence), "the structured value and the narrative differ"
+    )
 
 
 def _agree(given: Value, said: Value | None, definition: FactDefinition) -> bool:

@@ -1,54 +1,18 @@
-"""The shipped definitions, and one extractor for all tests."""
+"""One extractor over the shipped definitions for all tests of this folder."""
 
-from collections.abc import Mapping
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from chart_facts import shipped
 
 from cda.contracts.definitions import definitions_from_data
-from cda.contracts.facts import Fact, FactState, Interval
 from cda.extraction import RuleExtractor
 
-FACTS = Path(__file__).parents[4] / "corpus" / "data" / "facts"
-
-
-def shipped() -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
-    for file in sorted(FACTS.glob("*.yaml")):
-        found.update(yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["facts"])  # noqa: S506
-    return found
-
-
-def shown(fact: Fact) -> str:
-    """A fact as the data files write it: a value, `lo..hi`, unknown or conflict."""
-    if fact.state is not FactState.KNOWN:
-        return str(fact.state)
-    if isinstance(fact.value, Interval):
-        low, high = (format(round(end, 6), "g") for end in (fact.value.lo, fact.value.hi))
-        return low if low == high else f"{low}..{high}".replace("inf", "")
-    return str(fact.value).lower() if isinstance(fact.value, bool) else str(fact.value)
-
-
-def allowed(raw: Any) -> list[str]:
-    """The values that a data file accepts: alternatives are parted by |."""
-    text = str(raw).lower() if isinstance(raw, bool) else str(raw)
-    return [_rounded(part) for part in text.split("|")]
-
-
-def _rounded(text: str) -> str:
-    try:
-        return "..".join(format(round(float(end), 6), "g") if end else "" for end in text.split(".."))
-    except ValueError:
-        return text
-
 
 @pytest.fixture(scope="session")
-def raw_definitions() -> dict[str, Mapping[str, Any]]:
-    return shipped()
-
-
-@pytest.fixture(scope="session")
-def extractor(raw_definitions: dict[str, Mapping[str, Any]]) -> RuleExtractor:
-    return RuleExtractor(definitions_from_data(raw_definitions))
+def extractor() -> RuleExtractor:
+    return RuleExtractor(definitions_from_data(shipped()))
