@@ -5,11 +5,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-
-from cda.contracts.decision import GateState, Outcome
-from cda.errors import PolicyToolError
-from cda.harness.loop import RunSettings, halted
-from cda.harness.reasoner import Reasoned
 from harness_doubles import (
     COVERS,
     OLD,
@@ -20,8 +15,14 @@ from harness_doubles import (
     SticksReasoner,
     answer,
     clause,
+    parts,
     request,
 )
+
+from cda.contracts.decision import GateState, Outcome
+from cda.errors import PolicyToolError
+from cda.harness.loop import RunSettings, halted, run
+from cda.harness.reasoner import Reasoned
 
 loop = pytest.mark.promise("harness.loop")
 fail_closed = pytest.mark.promise("harness.fail-closed")
@@ -252,9 +253,6 @@ def test_a_code_without_a_line_is_reviewed() -> None:
     ],
 )
 def test_a_malformed_request_halts_by_field_and_repeats_nothing(raw: Any, field: str) -> None:
-    from cda.harness.loop import run
-    from harness_doubles import parts
-
     result = run(raw, parts=parts())
     assert result.gate.state is GateState.HALT
     assert result.gate.reasons[0].startswith(f"{field}: ")
