@@ -20,12 +20,13 @@ from cda.harness.injection_patterns import (
     DIRECTIVE,
     DIRECTIVE_LINE,
     HIDDEN,
+    LONG_RUN,
     MIXED_SCRIPT,
     PAIRED,
     SENTENCES,
     SOFT,
 )
-from cda.harness.sentences import Span, chart_sentences
+from cda.harness.sentences import Span, chart_sentences, lowered
 
 FieldName = Literal["narrative", "question"]
 Found = tuple[int, int, str]
@@ -46,7 +47,9 @@ def visible(text: str) -> tuple[str, int | None]:
 
 def find_injections(text: str, field: FieldName) -> tuple[InjectionFlag, ...]:
     """All flagged spans of one field, merged where they overlap, in order; offsets are into `text`."""
-    found = sorted({*_brackets(text), *_blocks(text), *_lines(text), *_in_sentences(text)})
+    set_out = [*_brackets(text), *_blocks(text), *_lines(text)]
+    # What stands around a set-out message is the chart again, so the sentences are searched without it.
+    found = sorted({*set_out, *_in_sentences(_blank(text, ((start, end) for start, end, _ in set_out)))})
     merged: list[Found] = []
     for start, end, kind in found:
         if merged and start < merged[-1][1]:
@@ -59,10 +62,12 @@ def find_injections(text: str, field: FieldName) -> tuple[InjectionFlag, ...]:
 
 def fenced(text: str, flags: Iterable[InjectionFlag], field: FieldName) -> str:
     """The copy that is read: as long as `text`, every flagged character blank (line breaks stay)."""
-    for flag in flags:
-        if flag.field == field:
-            blank = re.sub(r"[^\n]", " ", text[flag.start : flag.end])
-            text = text[: flag.start] + blank + text[flag.end :]
+    return _blank(text, ((flag.start, flag.end) for flag in flags if flag.field == field))
+
+
+def _blank(text: str, spans: Iterable[Span]) -> str:
+    for start, end in spans:
+        text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
     return text
 
 
@@ -95,8 +100,10 @@ def _sentence_end(text: str, position: int) -> int:
 
 
 def _blocks(text: str) -> Iterator[Found]:
-    for kind, opener, closer in PAIRED:
-        for found in opener.finditer(text):
+    low = text.lower()
+    blob = LONG_RUN.search(text) is not None
+    for kind, needed, opener, closer in PAIRED:
+        for found in opener.finditer(text) if (needed in low if needed else blob) else ():
             closing = closer.search(text, found.end())
             line = text.find("\n", found.end())
             end = closing.end() if closing else len(text) if line < 0 else line
@@ -113,22 +120,23 @@ def _lines(text: str) -> Iterator[Found]:
 
 
 def _in_sentences(text: str) -> Iterator[Found]:
-    low = text.lower()
-    hits = [
-        (found.start(), found.end(), kind)
-        for kind, triggers, pattern in SENTENCES
-        if not triggers or any(word in low for word in triggers)
-        for found in pattern.finditer(text)
-    ]
-    hits += [(found.start(), found.end(), "mixed_script") for found in MIXED_SCRIPT.finditer(text)]
+    low = lowered(text)
+    hits = [(start, end, rule.kind) for rule in SENTENCES for start, end in rule.hits(text, low)]
+    if not text.isascii():
+        yield from ((found.start(), found.end(), "mixed_script") for found in MIXED_SCRIPT.finditer(text))
     if not hits:
         return
-    spans: list[Span] = chart_sentences(text)
+    spans = chart_sentences(text)
     starts = [start for start, _ in spans]
-    for start, end, kind in hits:
-        first = spans[max(0, bisect_right(starts, start) - 1)]
-        last = spans[max(0, bisect_right(starts, end - 1) - 1)]
-        yield (start, end, kind) if kind == "mixed_script" else (min(first[0], start), max(last[1], end), kind)
+    fenced_by: dict[int, str] = {}
+    for start, end, kind in sorted(hits):
+        first, last = (max(0, bisect_right(starts, place) - 1) for place in (start, end - 1))
+        fenced_by |= {index: fenced_by.get(index, kind) for index in range(first, last + 1)}
+    for index in [index for index in fenced_by if index + 2 in fenced_by]:
+        # One sentence between two injected ones is injected too.
+        fenced_by.setdefault(index + 1, fenced_by[index])
+    for index, kind in sorted(fenced_by.items()):
+        yield *spans[index], kind
 
 
 def sentence_flags(flags: Iterable[InjectionFlag]) -> tuple[InjectionFlag, ...]:

@@ -7,6 +7,7 @@ Known gap: a bare surname or rare given name without label, title, age or relati
 import re
 from collections.abc import Iterator
 
+from cda.harness.phi_patterns import triggers
 from cda.harness.phi_words import GIVEN_NAMES, NOT_NAMES, SURNAMES_TOO
 
 Span = tuple[int, int]
@@ -15,7 +16,7 @@ _WEAK_STOPS = NOT_NAMES - SURNAMES_TOO
 _TITLE_WORD = r"[A-ZÀ-Þ](?:['’][A-Z])?[a-zà-ÿ]+(?:[-'’][A-Z]?[a-zà-ÿ]+)*(?:[A-Z][a-z]+)?"
 _CAPS_WORD = r"[A-ZÀ-Þ]{2,}(?:[-'’][A-ZÀ-Þ]+)*"
 _PARTICLE = r"(?:de|la|del|las|los|van|von|der|den|di|da|al|bin|ibn|st\.)"
-_WORD = rf"(?:{_TITLE_WORD}|{_CAPS_WORD}|[A-Z]\b\.?(?!\w))"
+_WORD = rf"(?:{_TITLE_WORD}|{_CAPS_WORD}|(?:[A-Z]\.)+|[A-Z]\b)"
 _NAME = rf"(?P<v>{_WORD}(?:,?[ \t]+(?:{_PARTICLE}[ \t]+)*{_WORD}){{0,3}})"
 _LOWER_NAME = r"(?P<w>[a-zà-ÿ'’-]{2,}(?:,?[ \t]+[a-zà-ÿ'’-]{1,}\.?){0,2})(?=\s*(?:[,;.(\n|/]|$|\d))"
 _ROLE = (
@@ -27,36 +28,34 @@ _KIN = (
     "husband|wife|spouse|partner|son|daughter|mother|father|mom|dad|sister|brother|aunt|uncle|cousin|niece|nephew"
     "|grandmother|grandfather|grandson|granddaughter|caregiver|guardian|neighbor|friend|roommate"
 )
-_MARK = r"[ \t]*[:=][ \t]*"
 
-# (triggers in the lower-cased text, pattern, strong). A strong label accepts eponyms and single words in capitals.
-_PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], bool], ...] = tuple(
-    (tuple(triggers.split("|")), re.compile(pattern), strong)
-    for triggers, pattern, strong in (
+# (trigger words and marks, pattern, strong). A strong label accepts eponyms and single words in capitals.
+_PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], re.Pattern[str], bool], ...] = tuple(
+    (*triggers(listed), re.compile(pattern), strong)
+    for listed, pattern, strong in (
         (
-            "name",
+            "name|names",
             rf"(?i:names?)\s*(?:\([^)\n]{{0,20}}\))?\s*(?:[:=#]|(?i:is\b)|-\s)\s*(?:{_NAME}|{_LOWER_NAME})",
             True,
         ),
+        ("by", rf"(?i:{_BY})\s+(?i:by)\s+{_NAME}", False),
         (
-            ":|=",
-            rf"\b(?i:(?:{_ROLE})(?:['’]s)?(?:\s+name)?|(?:{_BY})(?:\s+by)?|re|attn|attention|cc|signature){_MARK}{_NAME}",
-            False,
-        ),
-        (" by ", rf"(?i:{_BY})\s+(?i:by)\s+{_NAME}", False),
-        (
-            "mr|mrs|ms|miss|mx|dr|doctor|prof|sr|nurse",
-            rf"(?:M(?<![\w-].)(?:(?:rs?|s|x|iss)\.?|RS|ISS|[RS]\.)|D(?<![\w-].)(?:r\.?|R|octor)"
+            "mr|mrs|ms|miss|mx|dr|doctor|prof|sr|sra|nurse",
+            rf"(?:M(?<![\w-].)(?:(?:rs?|s|x|iss)\.?|RS\.?|ISS|[RS]\.)|D(?<![\w-].)(?:r\.?|R|octor)"
             rf"|Prof\.?|Sra?\.|Nurse)\s+{_NAME}",
             True,
         ),
         ("mr. |mrs. |ms. |dr. ", r"(?<![\w-])(?:mrs?|ms|dr)\.\s+(?P<v>[a-zà-ÿ'’-]{2,})", True),
-        ("named|called|known as|aka|goes by", rf"(?i:named|called|known\s+as|aka|goes\s+by)\s+{_NAME}", False),
+        ("named|called|known|aka|goes", rf"(?i:named|called|known\s+as|aka|goes\s+by)\s+{_NAME}", False),
         (_KIN, rf"\b(?i:{_KIN}),?\s+(?:(?i:is)\s+)?(?P<v>{_TITLE_WORD}(?:\s+{_TITLE_WORD})?)", False),
         ("dear|sincerely|regards", rf"(?i:dear|sincerely|regards)\b[,\s]+{_NAME}", False),
-        ("initial", r"(?i:initials?)\s*[:=]?\s*(?:are\s+|is\s+)?(?P<v>(?:[A-Z]\.?\s?){2,3})(?!\w)", True),
+        ("initial|initials", r"(?i:initials?)\s*[:=]?\s*(?:are\s+|is\s+)?(?P<v>(?:[A-Z]\.?\s?){2,3})(?!\w)", True),
     )
 )
+_LABEL = re.compile(
+    rf"\b(?:(?:{_ROLE})(?:['’]s)?(?:\s+name)?|(?:{_BY})(?:\s+by)?|re|attn|attention|cc|signature)[ \t]*$", re.IGNORECASE
+)
+_LABELLED = re.compile(rf"[:=][ \t]*{_NAME}")
 _CREDENTIAL = re.compile(
     r"[MDFANPRBLC](?<![\w-].)(?:D|\.D\.|O|\.O\.|P|NP|NP-C|PRN|A-C|N|SN|BBS|h\.?D\.?|PM|PT|harmD|DE|DCES|CSW|ACP)(?![\w-])"
 )
@@ -73,16 +72,20 @@ _PERSON_AHEAD = re.compile(
 )
 _PERSON_BEHIND = re.compile(r"\b(?:pt|patient|member|subscriber)\.?,?\s+$", re.I)
 _CAPITALISED = re.compile(r"[A-ZÀ-Þ](?<![\w-].)(?:[a-zà-ÿ]|['’][A-Z]|[A-ZÀ-Þ])(?:[^\W\d_]|[-'’](?=[^\W\d_]))*")
-_BETWEEN = re.compile(rf"(?:,?[ \t]+|[ \t]+[A-Z]\.?[ \t]+|[ \t]+(?:{_PARTICLE}[ \t]+)+)\Z")
-_EPONYM = re.compile(r"(?:['’]s)?\s+(?:disease|syndrome|sign|test|criteria|scale|score|procedure|stag\w+)", re.I)
+_BETWEEN = re.compile(rf"(?:,?[ \t]+|,|[ \t]+[A-Z]\.?[ \t]+|[ \t]+(?:{_PARTICLE}[ \t]+)+)\Z")
+_INITIAL = re.compile(r"[ \t]+[A-Z](?:\.|(?!\w))")
+_EPONYM = re.compile(r"(?:['’]s)?\s+(?:disease|syndrome|sign|test|criteria|scale|score|procedure|stag\w+)\b", re.I)
 
 
-def find_names(text: str, low: str) -> Iterator[Span]:
-    """Spans of names in `text`; `low` is its lower case, which the caller has at hand."""
-    for triggers, pattern, strong in _PATTERNS:
-        if any(word in low for word in triggers):
+def find_names(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
+    """Spans of names in `text`; `low` is its lower case and `words` are the words of that."""
+    for listed, marks, pattern, strong in _PATTERNS:
+        if not listed.isdisjoint(words) or any(mark in low for mark in marks):
             for found in pattern.finditer(text):
                 yield from _accepted(text, found, strong=strong)
+    for found in _LABELLED.finditer(text):
+        if _LABEL.search(text[max(0, found.start() - 40) : found.start()]):
+            yield from _accepted(text, found, strong=False)
     for credential in _CREDENTIAL.finditer(text):
         if credential.group() in _CREDENTIALS or credential.group().rstrip(".") in _CREDENTIALS:
             yield from _signed(text, credential.start())
@@ -94,9 +97,9 @@ def parts(name: str) -> set[str]:
     return {word for word in re.findall(r"[^\W\d_]{3,}", name) if word.lower() not in NOT_NAMES}
 
 
-def _accepted(text: str, found: re.Match[str], *, strong: bool, offset: int = 0) -> Iterator[Span]:
-    group = "w" if found["v"] is None else "v"
-    start, end = (offset + position for position in found.span(group))
+def _accepted(text: str, found: re.Match[str], *, strong: bool) -> Iterator[Span]:
+    group = "v" if found["v"] else "w"
+    start, end = found.span(group)
     stops = _WEAK_STOPS if strong else NOT_NAMES
     for word in re.finditer(r"[^\W\d_]+", found[group]):  # the name ends where the chart begins
         if word.group().lower() in stops:
@@ -144,4 +147,5 @@ def _end_of_pair(text: str, words: list[tuple[int, int, str]], index: int) -> in
     same_case = word.isupper() == following.isupper()
     if following.lower() in NOT_NAMES or not same_case or _EPONYM.match(text, stop):
         return None
-    return stop if _BETWEEN.match(text, end, start) else None
+    initial = _INITIAL.match(text, stop)
+    return (initial.end() if initial else stop) if _BETWEEN.match(text, end, start) else None

@@ -1,7 +1,7 @@
 """Patterns of identifiers that a text can be searched for: all safe-harbour kinds but names, as rules in their order.
 
-Source: the eighteen kinds of 45 CFR 164.514(b)(2). A rule runs only when one of its trigger words stands in the
-lower-cased text, and most begin with a plain letter or digit, so that a chart without identifiers costs little. What is
+Source: the eighteen kinds of 45 CFR 164.514(b)(2). A rule runs only when one of its triggers stands in the lower-cased
+text, and most begin with a plain letter or digit, so that a chart without identifiers costs little. What is
 left alone on purpose: procedure, diagnosis and drug codes, doses, laboratory values, vital signs, policy and clause
 ids, and dates of service (the dates that decide coverage); see docs/decisions/004-verification.md.
 """
@@ -19,15 +19,23 @@ Match = re.Match[str]
 class Rule:
     """Finds one kind. The group `v`, when the pattern has one, is the part to take out; `keep` vetoes a match.
 
-    A cased rule reads the text as it is, the others read it in lower case. The trigger "7digits" stands for seven
-    digits in a row or nearly so, "5digits" for five in a row.
+    It is tried when one of `words` is a word of the text or one of `marks` stands in it, or when it has neither.
+    A cased rule reads the text as it is, the others read it in lower case. The mark "7digits" stands for seven digits
+    in a row or nearly so, "5digits" for five in a row.
     """
 
     kind: str
-    triggers: tuple[str, ...]
+    words: frozenset[str]
+    marks: tuple[str, ...]
     pattern: re.Pattern[str]
     keep: Callable[[Match], bool] | None = None
     cased: bool = False
+
+
+def triggers(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The triggers that `text` lists, "word|word|mark": words are letters only, marks are anything else."""
+    listed = text.split("|") if text else []
+    return frozenset(filter(str.isalpha, listed)), tuple(mark for mark in listed if not mark.isalpha())
 
 
 SEVEN_DIGITS = re.compile(r"\d(?:[^\w\n]{0,2}\d){6}")
@@ -109,23 +117,23 @@ def _no_place(found: Match) -> bool:
     return place in STATE_NAMES or place.split()[0] in NOT_NAMES
 
 
-def _labelled(kind: str, label: str, triggers: str, digits: int = 3) -> Rule:
+def _labelled(kind: str, label: str, listed: str, digits: int = 3) -> Rule:
     def keep(found: Match) -> bool:
         inside_word = found.start() > 0 and found.string[found.start() - 1].isalpha()
         return inside_word or _digits(found["v"]) < digits
 
-    return Rule(kind, tuple(triggers.split("|")), re.compile(rf"(?:{label}){_NUMBER}{_SEPARATOR}{_VALUE}"), keep)
+    return Rule(kind, *triggers(listed), re.compile(rf"(?:{label}){_NUMBER}{_SEPARATOR}{_VALUE}"), keep)
 
 
 def _plain(
-    kind: str, pattern: str, triggers: str = "", *, keep: Callable[[Match], bool] | None = None, cased: bool = False
+    kind: str, pattern: str, listed: str = "", *, keep: Callable[[Match], bool] | None = None, cased: bool = False
 ) -> Rule:
-    return Rule(kind, tuple(triggers.split("|")) if triggers else (), re.compile(pattern), keep, cased)
+    return Rule(kind, *triggers(listed), re.compile(pattern), keep, cased)
 
 
 RULES: tuple[Rule, ...] = (
-    _plain("URL", r"https?://[^\s<>\])]+|www\.[^\s<>\])]+", "http|www."),
     _plain("EMAIL", r"[\w.+%-]+(?:@|\s?[\[(]at[\])]\s?)[\w-]+(?:\.[\w-]+)+", "@|(at)|[at]"),
+    _plain("URL", r"https?://[^\s<>\])]+|www\.[^\s<>\])]+", "http|www."),
     _plain(
         "URL",
         r"\b(?<!@)[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)*\.(?:com|org|net|edu|gov|info|health)\b(?:/[^\s<>\])]*)?",
@@ -137,15 +145,15 @@ RULES: tuple[Rule, ...] = (
         r"[\w()-]+(?:\.[\w()-]+){0,6}\.(?:pdf|docx?|rtf|txt|xml|dcm|hl7|csv|xlsx?|json)\b",
         ".pdf|.doc|.rtf|.txt|.xml|.dcm|.hl7|.csv|.xls|.json",
     ),
-    _labelled("PHOTO", rf"photo(?:graph)?s?{_AS_NUMBER}", "photo"),
+    _labelled("PHOTO", rf"photo(?:graph)?s?{_AS_NUMBER}", "photo|photos|photograph|photographs"),
     _labelled(
         "BIOMETRIC",
         r"(?:finger|palm|voice)\s?prints?|(?:retina|retinal|iris|face)\s+scan|biometrics?",
-        "print|scan|biometric",
+        "print|prints|fingerprint|fingerprints|voiceprint|palmprint|scan|biometric|biometrics",
         digits=2,
     ),
     _plain("SSN", r"(?P<v>\d(?<![\w-]\d)\d{2}([-. –])\d{2}\2\d{4})(?![\w-])", "7digits"),
-    _plain("SSN", r"(?P<v>[x*#•]{3}[-. ]?[x*#•]{2}[-. ]?\d{4})(?!\d)", "xx|**|##|••"),
+    _plain("SSN", r"(?P<v>[x*#•]{3}[-. ]?[x*#•]{2}[-. ]?\d{4})(?!\d)", "xxx|xx|**|##|••"),
     _plain(
         "SSN",
         r"(?:\bssn?\b|\bsoc(?:ial)?\.?\s*sec(?:urity)?\b|\bsocial\b)(?:\s*\(?(?:no|num|number|#)?\.?\)?)"
@@ -160,18 +168,22 @@ RULES: tuple[Rule, ...] = (
         "last 4|last four",
     ),
     _plain("DEVICE", r"\(01\)\s?\d{14}(?:\s?\(\d{2}\)[\w/-]+)*", "(01)"),
-    _plain("DEVICE", r"\b(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}\b", ":|-"),
+    _plain("DEVICE", r"[0-9a-f](?<!\w.)[0-9a-f][:-](?:[0-9a-f]{2}[:-]){4}[0-9a-f]{2}\b", ":|-"),
     _plain("IP", r"(?P<v>\d(?<![\d.]\d)\d{0,2}(?:\.\d{1,3}){3})(?![\d.]*\d)", ".", keep=_no_internet_address),
-    _plain("IP", r"(?<![\w:])(?=[0-9a-f:]*(?:::|[a-f]))(?:[0-9a-f]{1,4}:{1,2}){2,7}[0-9a-f]{1,4}(?![\w:])", ":"),
+    _plain(
+        "IP",
+        r"[0-9a-f](?<![\w:].)(?<=(?=[0-9a-f:]*(?:::|[a-f])).)[0-9a-f]{0,3}:{1,2}(?:[0-9a-f]{1,4}:{1,2}){1,6}[0-9a-f]{1,4}(?![\w:])",
+        ":",
+    ),
     _plain(
         "DOB",
         rf"(?:d\.?\s?o\.?\s?b\b\.?|birth[\s-]?(?:date|day)\b|date\s+of\s+birth\b|born\b|(?<![\w.])b\.(?=\s*\d)){_IS}{_DATE}",
-        "dob|d.o|d. o|birth|born|b.",
+        "dob|d.o|d. o|birth|birthdate|birthday|born|b.",
     ),
     _plain(
         "DATE",
         rf"(?:admitted|admission|admit|discharged?|deceased|died|death)\b{_IS}{_DATE}",
-        "admi|discharge|decease|died|death",
+        "admitted|admission|admit|discharge|discharged|deceased|died|death",
     ),
     _plain("AGE", rf"{_OVER_89}{_OLD}", "old|age|yo|y/o|y.o|y o|yr"),
     _plain(
@@ -191,13 +203,14 @@ RULES: tuple[Rule, ...] = (
     _labelled(
         "MRN",
         rf"m\.?r\.?n\.?|mr\s?(?=#)|med(?:ical)?\.?\s+rec(?:ord)?|(?:chart|unit|patient|pt|hospital|record){_AS_NUMBER}",
-        "mrn|mr#|mr #|m.r|med|chart|unit|patient|pt|hospital|record",
+        "mrn|mr|m.r|med|medical|chart|unit|patient|patientid|pt|hospital|record",
     ),
     _labelled(
         "PLAN_ID",
         r"(?:member|subscriber|beneficiary|insured|policy\s?holder|enrollee|group|medicaid|medicare|insurance|health\s+plan"
         rf"|plan|policy|coverage)(?:'s)?(?:\s+(?:policy|plan|member))?{_AS_NUMBER}|mbi|hicn?",
-        "member|subscriber|benef|insur|policy|enrollee|group|medica|plan|mbi|hic|coverage",
+        "member|memberid|subscriber|beneficiary|insured|insurance|policy|policyholder|enrollee|group|medicaid|medicare|plan"
+        "|mbi|hic|hicn|coverage",
     ),
     _plain(
         "PLAN_ID",  # the Medicare beneficiary identifier: CMS's published positions, letters without S L O I B Z
@@ -208,7 +221,7 @@ RULES: tuple[Rule, ...] = (
         "ACCOUNT",
         rf"account|acct\.?|(?:encounter|visit|invoice|claim|case|auth(?:orization)?|reference|ref|tracking|confirmation)\.?"
         rf"{_AS_NUMBER}|csn|iban",
-        "account|acct|encounter|visit|invoice|claim|case|auth|ref|csn|track|confirm|iban",
+        "account|acct|encounter|visit|invoice|claim|case|auth|authorization|reference|ref|csn|tracking|confirmation|iban",
     ),
     _plain(
         "VEHICLE",
@@ -218,13 +231,7 @@ RULES: tuple[Rule, ...] = (
     _labelled(
         "LICENSE",
         r"lic(?:en[cs]e|\.)?(?!\s*plate)|dea|passport|certificate|d\.?l\.?(?=\s*#)",
-        "lic|dea|passport|certificate|dl|d.l",
-    ),
-    _labelled("OTHER_ID", r"npi|tax\s+id|tin|ein", "npi|tax|tin|ein", digits=7),
-    _labelled(
-        "OTHER_ID",
-        rf"(?:accession|specimen|study|research|subject|trial|order|requisition|employee|student|sample|ticket){_AS_NUMBER}",
-        "accession|specimen|study|research|subject|trial|order|requisition|employee|student|sample|ticket",
+        "lic|license|licence|dea|passport|certificate|dl|d.l",
     ),
     _plain("VEHICLE", r"\b[A-HJ-NPR-Z0-9]{17}\b", "5digits", keep=_no_vehicle, cased=True),
     _labelled(
@@ -235,7 +242,9 @@ RULES: tuple[Rule, ...] = (
         "serial|s/n|sn|udi|imei|device|pump|sensor|receiver|transmitter|implant|machine|pacemaker",
     ),
     _plain(
-        "FAX", rf"(?:fax|facsimile)\b(?:\s*(?:no|num|number|#))?\.?\W{{0,3}}(?:(?:is|at|to)\s+)?{_PHONE}", "fax|facsim"
+        "FAX",
+        rf"(?:fax|facsimile)\b(?:\s*(?:no|num|number|#))?\.?\W{{0,3}}(?:(?:is|at|to)\s+)?{_PHONE}",
+        "fax|facsimile",
     ),
     _plain(
         "PHONE",
@@ -245,9 +254,10 @@ RULES: tuple[Rule, ...] = (
     ),
     _plain(
         "PHONE",
-        r"(?<![\w.-])(?:\+?1[-. ]?)?(?:\(\d{3}\)\s?|\d{3}[-.–])\d{3}[-.–]\d{4}(?![\w-])(?:\s*(?:x|ext\.?)\s*\d{1,5})?"
-        r"|(?<![\w.-])(?:\+?1 )?[2-9]\d\d [2-9]\d\d[ -]\d{4}(?!\w)"
-        r"|(?<!\w)\+\d{1,3}[ .-]?\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,4}(?!\w)",
+        r"\((?<![\w.-]\()\d{3}\)\s?\d{3}[-.–]\d{4}(?![\w-])(?:\s*(?:x|ext\.?)\s*\d{1,5})?"
+        r"|\d(?<![\w.-]\d)(?:[-. ]?\(?\d{3}\)?[-.– ]?|\d{2}[-.–])\d{3}[-.–]\d{4}(?![\w-])(?:\s*(?:x|ext\.?)\s*\d{1,5})?"
+        r"|[2-9](?<![\w.-].)\d\d [2-9]\d\d[ -]\d{4}(?!\w)"
+        r"|\+(?<!\w\+)\d{1,3}[ .-]?\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,4}(?!\w)",
         "7digits",
     ),
     _plain(
@@ -261,18 +271,18 @@ RULES: tuple[Rule, ...] = (
     ),
     _plain("LOCATION", r"p\.?\s?o\.?\s+box\s+\d+", "box"),
     _plain("LOCATION", rf"{_PLACE},\s*(?:{STATE_CODES})\s+\d{{5}}(?:-\d{{4}})?\b", "5digits", cased=True),
-    _plain("LOCATION", r"(?:zip|postal)(?:\s*code)?\s*(?:is|:|=|#)?\s*(?P<v>\d{5}(?:-\d{4})?)\b", "zip|postal"),
+    _plain("LOCATION", r"(?:zip|postal)(?:\s*code)?\s*(?:is|:|=|#)?\s*(?P<v>\d{5}(?:-\d{4})?)\b", "zip|zipcode|postal"),
     _plain(
         "LOCATION",
         r"\b(?i:address|city|town|county|village|street|neighbou?rhood|residence)\s*[:=]\s*"
         r"(?P<v>\d*\s?[A-Z][\w'’.-]*(?:,?[ ][A-Z0-9][\w'’.-]*){0,6})",
-        "address|city|town|county|village|street|neighbo|residence",
+        "address|city|town|county|village|street|neighborhood|neighbourhood|residence",
         cased=True,
     ),
     _plain(
         "LOCATION",
         rf"\b(?i:lives|living|resides|residing|resident|moved|native|born)\s+(?i:in|of|at|to|from|near)\s+(?P<v>{_PLACE})",
-        "lives|living|resid|moved|native|born",
+        "lives|living|resides|residing|resident|moved|native|born",
         keep=_no_place,
         cased=True,
     ),
@@ -282,13 +292,19 @@ RULES: tuple[Rule, ...] = (
         "county|parish|township",
         cased=True,
     ),
+    _labelled("OTHER_ID", r"npi|tax\s+id|tin|ein", "npi|tax|tin|ein", digits=7),
+    _labelled(
+        "OTHER_ID",
+        rf"(?:accession|specimen|study|research|subject|trial|order|requisition|employee|student|sample|ticket){_AS_NUMBER}",
+        "accession|specimen|study|research|subject|trial|order|requisition|employee|student|sample|ticket",
+    ),
     _plain("SSN", r"(?P<v>\d(?<![\w.,/-]\d)\d{8})(?![\w-]|[.,/]\d)", "7digits", keep=_no_identifier),
+    _plain("OTHER_ID", r"(?P<v>\d(?<![\w.,/-]\d)\d{6,15})(?![\w-]|[.,/]\d)", "7digits", keep=_no_identifier),
     _plain(
         "OTHER_ID",
-        r"(?<![\w.,/-])(?P<v>[A-Z]{0,3}-?\d{7,16})(?![\w-]|[.,/]\d)",
-        "7digits",
+        r"(?P<v>[A-Z](?<![\w.,/-].)[A-Z]{0,2}-?\d{6,16})(?![\w-])",
+        "5digits",
         keep=_no_identifier,
         cased=True,
     ),
-    _plain("OTHER_ID", r"(?<![\w.-])(?P<v>[A-Z]{1,3}-?\d{6})(?![\w-])", "5digits", keep=_no_identifier, cased=True),
 )

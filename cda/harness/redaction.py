@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from cda.contracts.decision import Redaction
 from cda.harness.phi_names import find_names, parts
 from cda.harness.phi_patterns import FIVE_DIGITS, RULES, SEVEN_DIGITS
+from cda.harness.sentences import lowered
 
 # Placeholder -> safe-harbour kind (45 CFR 164.514(b)(2)(i), letters A to R).
 KINDS: Mapping[str, str] = {
@@ -40,6 +41,8 @@ KINDS: Mapping[str, str] = {
 }
 _TEXT = {kind: f"[{kind}]" for kind in KINDS} | {"AGE": "[AGE 90+]"}
 _PLACEHOLDER = re.compile("|".join(re.escape(text) for text in _TEXT.values()))
+_WORD = re.compile(r"[a-z]+")
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
 _RANK = {kind: rank for rank, kind in enumerate(("NAME", *dict.fromkeys(rule.kind for rule in RULES)))}
 
 
@@ -57,42 +60,38 @@ def redact(fields: Mapping[str, str], *, keep: Iterable[str] = ()) -> Redacted:
     keep: words that are identifiers of the request and never of the person (codes, payer, plan); compared exactly.
     """
     kept = frozenset(keep)
-    lower = {field: _lower(text) for field, text in fields.items()}
-    named = {field: list(find_names(text, lower[field])) for field, text in fields.items()}
-    words = {word for field, spans in named.items() for start, end in spans for word in parts(fields[field][start:end])}
-    again = _anywhere(words)
+    lower = {field: lowered(text) for field, text in fields.items()}
+    words = {field: frozenset(_WORD.findall(low)) for field, low in lower.items()}
+    named = {field: list(find_names(text, lower[field], words[field])) for field, text in fields.items()}
+    name_words = {
+        word for field, spans in named.items() for start, end in spans for word in parts(fields[field][start:end])
+    }
+    name_words |= {form for word in name_words for form in (word.upper(), word.capitalize())}
     texts: dict[str, str] = {}
     redactions: list[Redaction] = []
     for field, text in fields.items():
         spans = [(start, end, "NAME") for start, end in named[field]]
-        if again:
-            spans += [(found.start(), found.end(), "NAME") for found in again.finditer(text)]
-        spans += _identifiers(text, lower[field])
+        spans += _again(text, name_words)
+        spans += _identifiers(text, lower[field], words[field])
         spans = [span for span in spans if text[span[0] : span[1]] not in kept]
         texts[field] = _replace(field, text, _merged(spans, text), redactions)
     return Redacted(texts, tuple(redactions))
 
 
-def _lower(text: str) -> str:
-    low = text.lower()
-    # A few capitals grow in lower case (dotted I); offsets must hold, so such a text is lowered letter by letter.
-    return low if len(low) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+def _again(text: str, words: set[str]) -> Iterator[tuple[int, int, str]]:
+    """The words of found names wherever else they stand, capitalised or in capitals."""
+    for found in _LETTERS.finditer(text) if words else ():
+        if found.group() in words:
+            yield found.start(), found.end(), "NAME"
 
 
-def _anywhere(words: set[str]) -> re.Pattern[str] | None:
-    forms = {form for word in words for form in (word, word.upper(), word.capitalize())}
-    if not forms:
-        return None
-    return re.compile(
-        rf"(?<![^\W\d_])(?:{'|'.join(map(re.escape, sorted(forms, key=lambda w: (-len(w), w))))})(?![^\W\d_])"
-    )
-
-
-def _identifiers(text: str, low: str) -> Iterator[tuple[int, int, str]]:
-    features = {"7digits": bool(SEVEN_DIGITS.search(text)), "5digits": bool(FIVE_DIGITS.search(text))}
+def _identifiers(text: str, low: str, words: frozenset[str]) -> Iterator[tuple[int, int, str]]:
+    marks = {"7digits": SEVEN_DIGITS.search(text) is not None, "5digits": FIVE_DIGITS.search(text) is not None}
     for rule in RULES:
-        if rule.triggers and not any(features.get(word, word in low) for word in rule.triggers):
-            continue
+        if rule.words or rule.marks:
+            present = not rule.words.isdisjoint(words) or any(marks.get(mark, mark in low) for mark in rule.marks)
+            if not present:
+                continue
         for found in rule.pattern.finditer(text if rule.cased else low):
             if rule.keep is None or not rule.keep(found):
                 start, end = found.span("v" if "v" in rule.pattern.groupindex else 0)

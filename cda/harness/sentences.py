@@ -31,9 +31,10 @@ def clause_sentences(text: str) -> list[Span]:
     return _with_lists(text, spans)
 
 
-def sentence_at(spans: list[Span], position: int) -> Span | None:
-    """The span that holds `position`, or the next one after it (white space belongs to what follows)."""
-    return next((span for span in spans if position < span[1]), None)
+def lowered(text: str) -> str:
+    """The text in lower case and of the same length, so that offsets hold: a letter that would grow stays as it is."""
+    low = text.lower()
+    return low if len(low) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 def _cuts(text: str, *, lowercase_starts: bool, lines: bool) -> list[int]:
@@ -57,9 +58,10 @@ def _is_abbreviation(text: str, stop: re.Match[str]) -> bool:
     while start > 0 and not text[start - 1].isspace() and text[start - 1] not in "(\"'[,;":
         start -= 1
     word = text[start : stop.start()].lower()
-    if word.isdigit():  # "1." opens a list item when nothing but a line break or a stop stands before it
+    if word.isdigit():  # "1." opens a list item when a line, a stop or a colon stands before it, but not "sec. 4."
         ahead = text[:start].rstrip(" ")
-        return len(word) <= 2 and (not ahead or ahead[-1] in "\n:;.")
+        last = ahead[-24:].rstrip(".").rsplit(None, 1)[-1:] if ahead.endswith(".") else []
+        return len(word) <= 2 and (not ahead or ahead[-1] in "\n:;.") and not (last and last[0].lower() in _TITLES)
     rest = text[stop.end() :].lstrip()
     if word in _UNITS:
         return not (rest[:1].isupper() or not rest)

@@ -151,7 +151,7 @@ class _ColdVerifier:
         return None
 
     def _why_not_evidence(self, evidence: FactEvidence) -> str | None:
-        """Evidence is in the request: its words at its offsets outside every fence, its value as the harness read it."""
+        """Evidence is in the request: its words at their place, outside every fence, and its value as it was read."""
         name, narrative = evidence.fact, self._case.request.narrative
         read = self._reading.facts.get(name)
         if read is not None and read.state is FactState.KNOWN and not _same(read.value, evidence.value):

@@ -25,6 +25,9 @@ _NUMBER_WORDS: dict[str, float] = (
     | {word: float(value) for word, value in _TENS.items()}
     | {"once": 1.0, "twice": 2.0, "half": 0.5, "dozen": 12.0, "first": 1.0, "second": 2.0, "third": 3.0}
 )
+# "One of these" is no threshold; a threshold of one is checked by the criterion itself.
+_LOOSE = frozenset({1.0})
+_MONTH_DAYS = re.compile(rf"\b({'|'.join(_MONTHS)})\s+\d{{1,4}}")
 _DIGITS = re.compile(r"(?<![\d.])\d+(?:,\d{3})*(?:\.\d+)?")
 _WORDS = re.compile(r"[a-z]+")
 _UNITS = {
@@ -56,7 +59,7 @@ def why_not_said(claim: Claim, quote: str, clause: ClauseView, furniture: Iterab
     if not text.strip():
         return "the claim says nothing"
     support = " ".join((quote, *_evidence_words(claim.evidence), claim.criterion or ""))
-    strange = sorted(_numbers(text) - _numbers(support))
+    strange = sorted(_numbers(text) - _numbers(support) - _LOOSE)
     if strange:
         return f"the claim's number {strange[0]:g} is neither in the quote nor in its evidence"
     units = sorted(_unit_words(text) - _unit_words(support))
@@ -103,11 +106,13 @@ def _denies(evidence: FactEvidence) -> bool:
 
 def _numbers(text: str) -> set[float]:
     low = text.lower()
-    found = {float(digits.replace(",", "")) for digits in _DIGITS.findall(low)}
     words = _WORDS.findall(low)
-    found |= {_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS}
-    found |= {_TENS[ten] + _NUMBER_WORDS[one] for ten, one in pairwise(words) if ten in _TENS and one in _ONES[:10]}
-    found |= {float(_MONTHS.index(word) + 1) for word in words if word in _MONTHS}
+    tens = [(ten, one) for ten, one in pairwise(words) if ten in _TENS and one in _ONES[1:10]]
+    found = {float(digits.replace(",", "")) for digits in _DIGITS.findall(low)}
+    found |= {_TENS[ten] + _NUMBER_WORDS[one] for ten, one in tens}
+    joined = {word for pair in tens for word in pair}
+    found |= {_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS and word not in joined}
+    found |= {float(_MONTHS.index(month) + 1) for month in _MONTH_DAYS.findall(low)}
     return found
 
 

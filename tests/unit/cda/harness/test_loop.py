@@ -15,12 +15,13 @@ from harness_doubles import (
     SticksReasoner,
     answer,
     clause,
+    parts,
     request,
 )
 
 from cda.contracts.decision import GateState, Outcome
 from cda.errors import PolicyToolError
-from cda.harness.loop import RunSettings, halted
+from cda.harness.loop import RunSettings, halted, run
 from cda.harness.reasoner import Reasoned
 
 loop = pytest.mark.promise("harness.loop")
@@ -252,10 +253,6 @@ def test_a_code_without_a_line_is_reviewed() -> None:
     ],
 )
 def test_a_malformed_request_halts_by_field_and_repeats_nothing(raw: Any, field: str) -> None:
-    from harness_doubles import parts
-
-    from cda.harness.loop import run
-
     result = run(raw, parts=parts())
     assert result.gate.state is GateState.HALT
     assert result.gate.reasons[0].startswith(f"{field}: ")
