@@ -209,14 +209,9 @@ class SticksReader:
     """Reads "N times a day" outside the ignored spans; two different numbers are a conflict."""
 
     def read(
-        self,
-        clauses: Sequence[ClauseView],
-        *,
-        narrative: str,
-        ignore: Sequence[tuple[int, int]],
-        structured: Mapping[str, Any],
-        as_of: date,
+        self, case: Case, clauses: Sequence[ClauseView], *, ignore: Sequence[tuple[int, int]]
     ) -> Mapping[str, Fact]:
+        narrative, structured = case.request.narrative, case.request.facts or {}
         if "sticks" in structured:
             value = structured["sticks"]
             return {"sticks": Fact("sticks", FactState.KNOWN, value, (Evidence("", source="structured"),))}
@@ -288,10 +283,27 @@ class SticksReasoner:
         )
 
 
-def judge(clause: ClauseView, path: str, evidence: Sequence[FactEvidence], status: str) -> str | None:
-    value = next((int(str(piece.value)) for piece in evidence if piece.fact == "sticks"), None)
-    given = "unknown" if value is None else "met" if value >= STICKS else "not_met"
-    return None if status in (given, "presumed") else f"the node is {given} on this evidence"
+class SticksJudge:
+    """Judges a number of tests, and that a claim about the root of a criterion carries the outcome."""
+
+    def node(self, case: Case, clause: ClauseView, claim: Claim) -> str | None:
+        value = next((int(str(piece.value)) for piece in claim.evidence if piece.fact == "sticks"), None)
+        given = "unknown" if value is None else "met" if value >= STICKS else "not_met"
+        return None if claim.status in (given, "presumed") else f"the node is {given} on this evidence"
+
+    def outcome(
+        self, case: Case, clauses: Sequence[ClauseView], claims: Sequence[Claim], outcome: Outcome
+    ) -> str | None:
+        needed = {Outcome.COVERED: "met", Outcome.NOT_COVERED: "not_met"}.get(outcome)
+        carried = needed is None or any((claim.criterion, claim.status) == ("covers_if", needed) for claim in claims)
+        return None if carried else f"no claim here carries {outcome.value}"
+
+
+class BlindJudge(SticksJudge):
+    """Finds every node as it is claimed: for the steps that are not about nodes."""
+
+    def node(self, case: Case, clause: ClauseView, claim: Claim) -> str | None:
+        return None
 
 
 def parts(**changes: Any) -> Parts:
@@ -300,7 +312,7 @@ def parts(**changes: Any) -> Parts:
         "directory": MemoryDirectory(),
         "facts": SticksReader(),
         "reasoner": SticksReasoner(),
-        "judge": judge,
+        "judge": SticksJudge(),
         "provenance": PROVENANCE,
     }
     return Parts(**(values | changes))

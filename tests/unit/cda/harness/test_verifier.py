@@ -2,7 +2,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from harness_doubles import COVERS, OLD, OTHER, RIDER, SCOPE, SIBLING, MemoryTools, clause, judge
+from harness_doubles import COVERS, OLD, OTHER, RIDER, SCOPE, SIBLING, BlindJudge, MemoryTools, SticksJudge, clause
 
 from cda.contracts.decision import Claim, CoverageRequest, Determination, FactEvidence, Outcome
 from cda.contracts.facts import Evidence, Fact, FactState, Interval
@@ -53,10 +53,10 @@ def check(
     outcome: Outcome = Outcome.COVERED,
     of: Case | None = None,
     reading: Reading | None = None,
-    judge: Any = judge,
+    judge: Any = None,
 ) -> Any:
     answer = Determination(outcome=outcome, summary="", claims=claims, confidence=0.9, gap="sticks")
-    return verify(of or case(), answer, tools=TOOLS, judge=judge, reading=reading)
+    return verify(of or case(), answer, tools=TOOLS, judge=judge or SticksJudge(), reading=reading)
 
 
 def reason(*claims: Claim, **named: Any) -> str:
@@ -123,7 +123,7 @@ def test_a_clause_that_does_not_govern_fails_at_governs_request(
 
 def test_a_rider_of_the_plan_over_a_governing_policy_governs() -> None:
     waived = claim(RIDER, text="The rider waives it.", criterion="patch", evidence=())
-    assert check(claim(), waived, judge=lambda *_: None).checks[1].passed
+    assert check(claim(), waived, judge=BlindJudge()).checks[1].passed
 
 
 def test_a_node_that_the_evidence_does_not_carry_fails_at_supports_claim() -> None:
@@ -134,12 +134,12 @@ def test_a_node_that_the_evidence_does_not_carry_fails_at_supports_claim() -> No
 @pytest.mark.parametrize("scope_status", ["met", "presumed", "unknown"])
 def test_a_scope_clause_supports_no_coverage_decision(scope_status: str) -> None:
     scoped = claim(SCOPE, criterion="population", status=scope_status, text="The member is in scope.", evidence=())
-    assert "a scope clause supports nothing" in check(claim(), scoped, judge=lambda *_: None).checks[1].reason
+    assert "a scope clause supports nothing" in check(claim(), scoped, judge=BlindJudge()).checks[1].reason
 
 
 def test_a_scope_clause_supports_a_refusal_of_a_member_outside_its_population() -> None:
     outside = claim(SCOPE, criterion="population", status="not_met", text="The member is outside.", evidence=())
-    assert check(outside, outcome=Outcome.INSUFFICIENT_EVIDENCE, judge=lambda *_: None).checks[0].passed
+    assert check(outside, outcome=Outcome.INSUFFICIENT_EVIDENCE, judge=BlindJudge()).checks[0].passed
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,9 @@ def test_an_unauthored_clause_can_be_cited_by_a_refusal_but_settles_nothing() ->
     tools = MemoryTools(clauses=(bare,))
     told = claim(bare, criterion=None, status="unknown", text="The clause has no authored criteria.", evidence=())
     refusal = Determination(outcome=Outcome.INSUFFICIENT_EVIDENCE, summary="", claims=(told,), confidence=0.9, gap="x")
-    assert verify(case(), refusal, tools=tools, judge=judge).checks[0].passed
+    assert verify(case(), refusal, tools=tools, judge=SticksJudge()).checks[0].passed
     settled = refusal.model_copy(update={"claims": (claim(bare),)})
-    assert "no authored criterion" in verify(case(), settled, tools=tools, judge=judge).checks[0].reason
+    assert "no authored criterion" in verify(case(), settled, tools=tools, judge=SticksJudge()).checks[0].reason
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,12 @@ def test_an_unauthored_clause_can_be_cited_by_a_refusal_but_settles_nothing() ->
     [
         (Outcome.NOT_COVERED, (claim(),)),
         (Outcome.COVERED, (claim(criterion="covers_if.all.0"),)),
-        (Outcome.COVERED, (claim(FAQ),)),
     ],
 )
 def test_claims_that_together_do_not_carry_the_outcome_fail_at_the_first(
     outcome: Outcome, claims: tuple[Claim, ...]
 ) -> None:
-    found = check(*claims, outcome=outcome, judge=lambda *_: None).checks[0]
+    found = check(*claims, outcome=outcome, judge=BlindJudge()).checks[0]
     assert found.reason == f"supports_claim: no claim here carries {outcome.value}"
     assert not found.supports_claim
 
@@ -210,7 +209,7 @@ def test_a_dead_corpus_is_not_taken_for_a_missing_clause() -> None:
 
     answer = Determination(outcome=Outcome.COVERED, summary="", claims=(claim(),), confidence=0.9)
     with pytest.raises(PolicyToolError):
-        verify(case(), answer, tools=MemoryTools(broken={"get_clause_by_id": dead}), judge=judge)
+        verify(case(), answer, tools=MemoryTools(broken={"get_clause_by_id": dead}), judge=SticksJudge())
 
 
 @wording
@@ -246,5 +245,5 @@ def test_a_met_claim_denies_only_what_quote_or_evidence_denies() -> None:
     answer = Determination(
         outcome=Outcome.COVERED, summary="", claims=(claim(plain, text="There is no hospital stay."),), confidence=0.9
     )
-    found = verify(case(), answer, tools=MemoryTools(clauses=(plain,)), judge=judge).checks[0]
+    found = verify(case(), answer, tools=MemoryTools(clauses=(plain,)), judge=SticksJudge()).checks[0]
     assert "denies something" in found.reason
