@@ -52,7 +52,7 @@ class Form:
 
     def spoken(self) -> frozenset[str]:
         """The words of the form itself."""
-        return frozenset[str]().union(*(p.spoken() for p in (self.before, self.after) if p))
+        return frozenset[str]().union(*(p.spoken for p in (self.before, self.after) if p))
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class QuantityReader:
         taken = [(d.start, d.end) for d in dates]
         found = [Quantity(d.start, d.end, "date", Interval(0, 0), date=d, number_end=d.end) for d in dates]
         found += self._spans(note.norm, dates)
-        found += self._lexical(note.norm, sentence)
+        found += self._lexical(note, sentence)
         reached = sentence.start
         for token in sentence.tokens(note.norm):
             if token.start < reached or any(s <= token.start < e for s, e in taken):
@@ -125,9 +125,12 @@ class QuantityReader:
                 number_end=second.end,
             )
 
-    def _lexical(self, norm: str, sentence: Sentence) -> Iterator[Quantity]:
+    def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
+        bit = note.bit(sentence)
         for phrase, value in self._language.lexical_rates:
-            for match in phrase.find(norm, sentence.start, sentence.end):
+            if not note.mask(phrase) & bit:
+                continue
+            for match in phrase.regex.finditer(note.norm, sentence.start, sentence.end):
                 if value is not None:
                     yield Quantity(
                         match.start(),

@@ -70,12 +70,17 @@ class ScopeReader:
         return [f for f in found if f.cue.kind != "nothing"]
 
     def _match(self, tokens: Sequence[Token], at: int) -> tuple[int, list[Cue]] | None:
+        """The longest cue that begins at a token: its number of words, and every group it belongs to."""
+        node = self._language.cues.starting(tokens[at].text)
         hit: tuple[int, list[Cue]] | None = None
-        for words, cue in self._language.cues.get(tokens[at].text, ()):
-            if hit and len(words) < hit[0]:
+        words = 1
+        while node is not None:
+            if None in node:
+                hit = (words, node[None])
+            if at + words >= len(tokens):
                 break
-            if all(at + i < len(tokens) and tokens[at + i].text == word for i, word in enumerate(words)):
-                hit = (len(words), [*(hit[1] if hit else []), cue])
+            node = node.get(tokens[at + words].text)
+            words += 1
         return hit
 
     def setting(
