@@ -1,7 +1,7 @@
 """Gates: which literal words a sentence must hold before a phrase is worth trying.
 
-A gate is a tuple of alternatives, ("low", "hypo"): one of each must occur in the sentence as a substring. It is read off
-the phrase by a scan of its outermost parts, without parsing it, and may be too weak but never too strong.
+A gate is a tuple of alternatives, ("low", "hypo"): one of each must occur in the sentence as a substring. It is read
+off the phrase by a scan of its outermost parts, without parsing it, and may be too weak but never too strong.
 """
 
 import re
@@ -26,7 +26,7 @@ class GateReader:
             whole = self._any(flat.split("|")) if "(" not in flat else None
             return (whole,) if whole else ()
         found = {part for part in self._parts(flat) if part}
-        return tuple(sorted(found, key=lambda part: (len(part), -min(map(len, part)), part)))
+        return tuple(sorted(found, key=_weakness))
 
     def long_words(self, text: str) -> frozenset[str]:
         """The words of five letters or more in a text and in the lists it names, for the repair of scanning slips."""
@@ -55,7 +55,7 @@ class GateReader:
             certain = [part for part in self._parts(alternative) if part]
             if not certain:
                 return None
-            best.update(min(certain, key=lambda part: (len(part), -min(map(len, part)), part)))
+            best.update(sorted(certain, key=_weakness)[0])
         return tuple(sorted(best))
 
     def _list(self, name: str) -> tuple[str, ...] | None:
@@ -78,3 +78,8 @@ class GateReader:
             pieces[-1] = pieces[-1][:-1]
         literal = max(pieces, key=len)
         return (literal,) if literal else None
+
+
+def _weakness(part: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
+    """Few long literals tell most."""
+    return len(part), -min(map(len, part)), part

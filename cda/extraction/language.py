@@ -105,6 +105,7 @@ class Language:
     may_end: frozenset[str]
     openers: frozenset[str]
     answers: Mapping[str, re.Pattern[str]]
+    words: Mapping[str, frozenset[str]]
     numbers: Mapping[str, float]
     quantities: Mapping[str, Any]
     lists: Mapping[str, Sequence[str]]
@@ -146,6 +147,7 @@ def shared_language() -> Language:
         may_end=frozenset(general["abbreviations"]["may_end"]),
         openers=frozenset(general["openers"]),
         answers={kind: re.compile(pattern, re.X) for kind, pattern in general["answers"].items()},
+        words={name: frozenset(words) for name, words in cues["words"].items()},
         numbers=files["quantities"]["numbers"],
         quantities=files["quantities"],
         lists=general["lists"],
@@ -154,7 +156,7 @@ def shared_language() -> Language:
 
 
 def _load(path: Path) -> Any:
-    import yaml
+    import yaml  # noqa: PLC0415 - heavy, and not needed by a command that reads no text
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     with path.open(encoding="utf-8") as file:

@@ -14,11 +14,15 @@ from cda.errors import CriterionError
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 KEYS = frozenset(
-    "time accepts says own noted mask hedge against group anchors barriers forms ellipsis fixed takes reach plausible "
-    "combine convert per_days measured dated ".split()
+    {
+        *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
+        *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
+        *("measured", "dated"),
+    }
 )
 SLOTS = {
-    "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"), "y": ("age",),
+    "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"),
+    "y": ("age",),
     "t": ("times", "number"), "m": ("mmol",), "ago": ("duration",), "date": ("date",),
 }  # fmt: skip
 _SLOT = re.compile(r"\{(\w+)\}")

@@ -124,7 +124,9 @@ class Reader:
         sentence = self.note.sentence_at(mention.start)
         answer = self._answer(mention, sentence) if not lexicon.is_quantity else None
         for part in parts:
-            setting = self._scope.setting(self.note, sentence, part, self.cues(sentence), covered, members)
+            setting = self._scope.setting(
+                self.note, sentence, part, found=self.cues(sentence), covered=covered, members=members
+            )
             start, end = min(start, setting.start), max(end, setting.end)
             for kind, cue in setting.kinds.items():
                 kinds.setdefault(kind, cue)
@@ -188,7 +190,9 @@ class Reader:
     def _by_form(self, lexicon: Lexicon, forms: Sequence[Form], sentence: Sentence, q: Quantity) -> Mention | None:
         bit = self.note.bit(sentence)
         for form in forms:
-            if self.note.mask(form.before) & self.note.mask(form.after) & bit and (span := self._form_span(form, sentence, q)):
+            if self.note.mask(form.before) & self.note.mask(form.after) & bit and (
+                span := self._form_span(form, sentence, q)
+            ):
                 return self._quantity(lexicon, q, [span], sentence, form.spoken())
         return None
 
@@ -224,7 +228,7 @@ class Reader:
         if kind != 0 or cost > lexicon.reach:
             return None
         mention = self._quantity(lexicon, q, [span, (q.start, q.end)], sentence, _NO_WORDS)
-        if mention and rival - cost <= 3 and mention.standing is Standing.HOLDS:
+        if mention and cost and rival - cost <= 3 and mention.standing is Standing.HOLDS:
             return replace(mention, standing=Standing.DOUBT, why="another measure stands as near")
         return mention
 

@@ -26,7 +26,7 @@ _BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+|-)\]|\(\s*\
 _END = re.compile(r"[.!?]+(?=[\"')\]]*(?:\s|$))|\n")
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
-_LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{2,40}:|\[)")
+_LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{1,40}:|\[)")
 _LONG = re.compile(r"[a-z01|5]{5,}")
 _DIGITS_OF_SCANS = re.compile(r"(?<![\w.])(?=[oils|.]*\d|[oils|]\.)[\doils|]{1,3}(?:\.[\doils|]{1,2})?(?=\s?(?:%|x\b|times|weeks?\b|wks?\b|months?\b|days?\b|years?\b|percent|/\s?day))")  # fmt: skip # noqa: E501
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
@@ -231,7 +231,7 @@ class Note:
             return False
         first = re.match(r"[\w']+", following)
         if last in self._language.may_end or (len(last) == 1 and last.isalpha()):
-            return bool(first) and first[0].lower() in self._language.openers and first[0][0].isupper()
+            return first is not None and first[0].lower() in self._language.openers and first[0][0].isupper()
         return True
 
     @staticmethod

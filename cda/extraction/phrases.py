@@ -24,6 +24,7 @@ JOINT = r"[ \x00/.:=\-]+"
 _TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*+&@]+""", r"""[ \x00/.\-()'":=,*+&@]+"""
 _WORD = r"[\w%'+=<>≥≤~#&]+"
 _TOKEN = re.compile(r"\.\.\.?\d+|@\w+|[\w']+|[ ]+|.", re.S)
+_LAST_GAP = re.compile(r"\s*(\.\.\.?)(\d+)$")
 _VOWELS = "aeiou"
 
 
@@ -82,7 +83,12 @@ class PhraseCompiler:
 
     def before(self, source: str) -> Phrase:
         """The part of a form before its quantity: it must end where the quantity starts."""
-        return Phrase(source, _flat(source), self, ("(?<!\\w)(?:", f"){_TIGHT[:-1]}*$"))
+        flat = _flat(source)
+        tail = f"{_TIGHT[:-1]}*"
+        if gap := _LAST_GAP.search(flat):
+            flat, sep = flat[: gap.start()], _LOOSE if gap[1] == "..." else _TIGHT
+            tail = rf"{sep}(?:{_WORD}{sep}){{0,{gap[2]}}}?"
+        return Phrase(source, flat, self, ("(?<!\\w)(?:", f"){tail}$"))
 
     def after(self, source: str) -> Phrase:
         """The part of a form after its quantity: it must start where the quantity ends."""
