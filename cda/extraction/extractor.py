@@ -6,11 +6,16 @@ from datetime import date
 from cda.contracts.facts import Fact, FactDefinition
 from cda.extraction.events import dated_mentions
 from cda.extraction.language import shared_language
-from cda.extraction.lexicon import Lexicon, compile_lexicon
+from cda.extraction.lexicon import Lexicon, check_lexicon, compile_lexicon
 from cda.extraction.mentions import Reader
 from cda.extraction.note import Note, Vocabulary
 from cda.extraction.quantities import shared_reader
 from cda.extraction.resolve import resolve
+
+
+def check_definition(definition: FactDefinition) -> None:
+    """Compile every phrase of a definition; raises CriterionError naming the fact and the phrase that is off."""
+    check_lexicon(definition, shared_language().compiler)
 
 
 class RuleExtractor:

@@ -192,3 +192,27 @@ def _measured(rules: Sequence[Mapping[str, Any]], compiler: PhraseCompiler, take
                 Form(form.before, form.after, form.slot, form.kinds, op, float(rule.get("value", 0)), rule["gives"])
             )
     return found
+
+
+def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
+    """Compile every phrase of a definition now, as `corpus check` does; at run time each waits for its first use.
+
+    Raises CriterionError naming the fact and what is wrong with the phrase.
+    """
+    lexicon = compile_lexicon(definition, compiler)
+    forms = (*lexicon.forms, *lexicon.ellipsis, *lexicon.measured)
+    phrases = [s.phrase for s in (*lexicon.sayings, *lexicon.noted_sayings)]
+    phrases += [p for form in forms for p in (form.before, form.after) if p]
+    phrases += [
+        *lexicon.masks,
+        *lexicon.group,
+        *lexicon.anchors,
+        *lexicon.barriers,
+        *lexicon.noted,
+        *lexicon.dated_anchors,
+    ]
+    for phrase in phrases:
+        try:
+            _ = phrase.regex
+        except (ValueError, re.error) as fault:
+            raise CriterionError(f"fact {definition.name}: lexicon: {fault}") from None

@@ -95,9 +95,10 @@ class ScopeReader:
         covered = tuple(covered)
         tokens = sentence.tokens(note.norm)
         kinds: dict[str, FoundCue] = {}
+        function_words = self._language.words["function"]
         start, end = span
         for item in found:
-            words = {t.text for t in tokens[item.first : item.last + 1]} - self._language.words["function"]
+            words = {t.text for t in tokens[item.first : item.last + 1]} - function_words
             if any(
                 s < item.end and item.start < e and (own is None or not words or words & own) for (s, e), own in covered
             ):
