@@ -99,7 +99,7 @@ class QuantityReader:
         taken = [(d.start, d.end) for d in dates]
         found = [Quantity(d.start, d.end, "date", Interval(0, 0), date=d, number_end=d.end) for d in dates]
         found += self._spans(note.norm, dates)
-        found += self._lexical(note.norm, sentence)
+        found += self._lexical(note, sentence)
         reached = sentence.start
         for token in sentence.tokens(note.norm):
             if token.start < reached or any(s <= token.start < e for s, e in taken):
@@ -125,9 +125,12 @@ class QuantityReader:
                 number_end=second.end,
             )
 
-    def _lexical(self, norm: str, sentence: Sentence) -> Iterator[Quantity]:
+    def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
+        bit = note.bit(sentence)
         for phrase, value in self._language.lexical_rates:
-            for match in phrase.find(norm, sentence.start, sentence.end):
+            if not note.mask(phrase) & bit:
+                continue
+            for match in phrase.regex.finditer(note.norm, sentence.start, sentence.end):
                 if value is not None:
                     yield Quantity(
                         match.start(),
@@ -162,7 +165,7 @@ class QuantityReader:
         half = self._pattern["and_a_half"].match(norm, end, sentence.end)
         if half:
             low, high, end = low + 0.5, high + 0.5, half.end()
-        start, value, end, mark = self._qualified(norm, sentence, token.start, end, low, high)
+        start, value, end, mark = self._qualified(norm, sentence, (token.start, end), (low, high))
         quantity = Quantity(start - moved, end, "number", value, number_end=end, mark=mark)
         return self._with_unit(norm, sentence, quantity)
 
@@ -194,9 +197,10 @@ class QuantityReader:
         )
 
     def _qualified(
-        self, norm: str, sentence: Sentence, start: int, end: int, low: float, high: float
+        self, norm: str, sentence: Sentence, span: tuple[int, int], ends: tuple[float, float]
     ) -> tuple[int, Interval, int, str | None]:
         """Apply the words around the number: at least, more than, up to, or more, every, ..."""
+        (start, end), (low, high) = span, ends
         window = norm[max(sentence.start, start - 30) : start]
         effect, mark = "exact", None
         for pattern, name in self._before:
@@ -246,7 +250,8 @@ class QuantityReader:
             name = next(u for u in self._units if unit[u])
             extra = Fraction(match["n"]) * DAYS[name] / DAYS[q.unit]
             if DAYS[name] < DAYS[q.unit]:
-                value = Interval(*(round(float(Fraction(str(v)) + extra), 6) for v in (q.value.lo, q.value.hi)))
+                low, high = (round(float(Fraction(str(v)) + extra), 6) for v in (q.value.lo, q.value.hi))
+                value = Interval(low, high)
                 return replace(q, value=value, end=unit.end())
         return self._bounded(norm, sentence, q)
 
