@@ -123,6 +123,8 @@ class Reader:
         start, end = mention.start, mention.end
         sentence = self.note.sentence_at(mention.start)
         answer = self._answer(mention, sentence) if not lexicon.is_quantity else None
+        if answer:
+            covered = [*covered, ((mention.end, answer[2]), None)]
         for part in parts:
             setting = self._scope.setting(
                 self.note, sentence, part, found=self.cues(sentence), covered=covered, members=members
@@ -297,7 +299,7 @@ def judge(lexicon: Lexicon, mention: Mention, words: dict[str, str]) -> Mention:
     """Apply what the context says (kind -> words) to a mention; see cues.yaml for the kinds."""
     standing, value, why, firm = Standing.HOLDS, mention.value, None, False
     kinds = {kind for kind in words if kind not in lexicon.accepts}
-    blocking = [k for k in ("family", "payer", "hypothetical", "plan", "unticked") if k in kinds]
+    blocking = [k for k in ("mistaken", "family", "payer", "hypothetical", "plan", "unticked") if k in kinds]
     if "doubt" in kinds or "guard" in kinds:
         firm = "doubt" in kinds
         standing, why = Standing.DOUBT, words["doubt" if firm else "guard"]

@@ -85,7 +85,7 @@ class QuantityReader:
         self._number = re.compile(number)
         self._word = re.compile(rf"(?:{number_words})\b")
         self._second = re.compile(
-            rf"(?P<join>\s?(?:-|to|through|or|/|and)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
+            rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
         )
         self._unit = re.compile(rf"[ \x00-]*(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
@@ -145,6 +145,8 @@ class QuantityReader:
 
     def _at(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
         first = token.text[0]
+        if token.text in {"a", "an"}:
+            return self._single(norm, sentence, token)
         if not (first.isdigit() or first == "½" or token.text.partition("/")[0] in self._words):
             return None
         match = self._number.match(norm, token.start, sentence.end)
@@ -169,6 +171,14 @@ class QuantityReader:
         quantity = Quantity(start - moved, end, "number", value, number_end=end, mark=mark)
         return self._with_unit(norm, sentence, quantity)
 
+    def _single(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
+        """`a month of`, `for a year`: one unit."""
+        unit = self._unit.match(norm, token.end, sentence.end)
+        if not unit or not (norm.startswith(" of ", unit.end()) or norm.endswith(" for ", 0, token.start)):
+            return None
+        name = next(u for u in self._units if unit[u])
+        return Quantity(token.start, unit.end(), "duration", Interval.exactly(1), name, number_end=token.end)
+
     def _range(
         self, norm: str, sentence: Sentence, second: re.Match[str], low: float, start: int
     ) -> tuple[float, float, int, int] | None:
@@ -181,6 +191,8 @@ class QuantityReader:
         if join == "and":
             return (low, high, second.end(), 0) if re.search(r"between\s*$", before) else None
         origin = self._pattern["from"].search(before)
+        if join in {"->", "-->", "→", "=>"}:
+            return high, high, second.end(), 0
         if join == "to" and (high < low or origin):
             return high, high, second.end(), len(before) - origin.start() if origin else 0
         if join == "/" or high <= low:

@@ -87,8 +87,8 @@ class ScopeReader:
     ) -> Setting:
         """Which cues reach the mention at `span`.
 
-        Cues that overlap a `covered` span are explained and do nothing, if they share a word with the phrase that covers it
-        (None: whatever they are).
+        Cues that overlap a `covered` span are explained and do nothing, if they share a word with the phrase that
+        covers it (None: whatever they are).
 
         `members` are spans of the fact's group in this sentence (COPD beside CHF), for lists without or/nor.
         """
