@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from cda.contracts.facts import Fact, FactDefinition
+from cda.contracts.facts import Fact, FactDefinition, FactState
 from cda.extraction.events import dated_mentions
 from cda.extraction.language import shared_language
 from cda.extraction.lexicon import Lexicon, check_lexicon, compile_lexicon
@@ -51,7 +51,10 @@ class RuleExtractor:
                 mentions += reader.measured(lexicon)
             if lexicon.dated:
                 mentions += dated_mentions(reader, lexicon, as_of)
-            found[lexicon.definition.name] = resolve(lexicon, mentions, text, as_of)
+            fact = resolve(lexicon, mentions, text, as_of)
+            if fact.state is FactState.UNKNOWN and fact.why is None:
+                fact = _unless_touched(fact, [span for span, _ in reader.spans(lexicon.touch)], text)
+            found[fact.name] = fact
         return found
 
     def _vocabulary(self, names: tuple[str, ...]) -> Vocabulary:
@@ -66,3 +69,12 @@ class RuleExtractor:
             self._lexicons[name] = lexicon
             self._words[name] = compiler.gates.long_words(repr(self._definitions[name].lexicon))
         return self._lexicons[name]
+
+
+def _unless_touched(fact: Fact, spans: Sequence[tuple[int, int]], text: str) -> Fact:
+    """A fact that nothing was read for, although the chart speaks of its matter, is in doubt and not merely silent."""
+    if not spans:
+        return fact
+    start, end = spans[0]
+    quote = " ".join(text[start:end].split())
+    return Fact.unknown(fact.name, f"the chart speaks of it without settling it: {quote!r}")

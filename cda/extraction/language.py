@@ -141,7 +141,7 @@ def shared_language() -> Language:
         sections=sections,
         header=re.compile(rf"[\s#*=\-\d.)]*(?P<name>{names})[\s*=]*(?P<colon>:|-\s|\s-\s)?"),
         own_case=re.compile(general["own_case"]),
-        capitals=re.compile(rf"(?<!\w)(?:{'|'.join(general['capitals'])})(?!\w)"),
+        capitals=re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, general['capitals']))})(?!\w)"),
         capital_forms=general["capitals"],
         never_end=frozenset(general["abbreviations"]["never_end"]),
         may_end=frozenset(general["abbreviations"]["may_end"]),

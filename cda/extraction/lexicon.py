@@ -17,7 +17,7 @@ KEYS = frozenset(
     {
         *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
         *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
-        *("measured", "dated"),
+        *("measured", "dated", "touch"),
     }
 )
 SLOTS = {
@@ -73,6 +73,7 @@ class Lexicon:
     noted_sayings: tuple[Saying, ...]
     masks: tuple[Phrase, ...]
     group: tuple[Phrase, ...]
+    touch: tuple[Phrase, ...]
     anchors: tuple[Phrase, ...]
     barriers: tuple[Phrase, ...]
     forms: tuple[Form, ...]
@@ -127,6 +128,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         noted_sayings=tuple(_sayings(definition, raw.get("noted", {}), compiler)),
         masks=phrases("mask"),
         group=phrases("group"),
+        touch=phrases("touch"),
         anchors=phrases("anchors"),
         barriers=phrases("barriers"),
         forms=tuple(_form(text, compiler, takes) for text in raw.get("forms", ())),
