@@ -27,6 +27,10 @@ DAYS = {
 }
 
 
+# A letter that a scan may have put for a digit makes the number another one: "7O" is no 7.
+_SCAN_SLIP = re.compile(r"[oil|]+(?!\w)")
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """One quantity as written.
@@ -150,7 +154,7 @@ class QuantityReader:
         if not (first.isdigit() or first == "½" or token.text.partition("/")[0] in self._words):
             return None
         match = self._number.match(norm, token.start, sentence.end)
-        if not match:
+        if not match or _SCAN_SLIP.match(norm, match.end()):
             return None
         low = self._value(match[0])
         if low is None:
