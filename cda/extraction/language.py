@@ -16,7 +16,20 @@ from cda.extraction.phrases import Phrase, PhraseCompiler
 
 _PARTS = re.compile(r"\(([^)]*)\)|([^\s(),]+|,)")
 KINDS = frozenset(
-    {"negation", "hedge", "plan", "hypothetical", "family", "payer", "past", "now", "doubt", "against", "nothing", "mistaken"}
+    {
+        "negation",
+        "hedge",
+        "plan",
+        "hypothetical",
+        "family",
+        "payer",
+        "past",
+        "now",
+        "doubt",
+        "against",
+        "nothing",
+        "mistaken",
+    }
 )
 DIRECTIONS = frozenset({"forward", "back", "both", "sentence"})
 
