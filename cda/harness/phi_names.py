@@ -1,7 +1,7 @@
 """Names of people in chart language: labelled, titled, signed, related, or made of a common given name.
 
 Nothing is a name by its capital alone, so drug, disease and test names stay; `phi_words` decides the doubtful cases.
-Known gap: a bare surname or rare given name without label, title, age or relation stays in the text.
+Known gap: a bare surname or rare given name without label, title, initial, age, relation or verb of telling stays.
 """
 
 import re
@@ -53,7 +53,7 @@ _PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], re.Pattern[str], bool], 
     )
 )
 _LABEL = re.compile(
-    rf"\b(?:(?:{_ROLE})(?:['’]s)?(?:\s+name)?|(?:{_BY})(?:\s+by)?|re|attn|attention|cc|signature)[ \t]*$", re.IGNORECASE
+    rf"\b(?:(?:{_ROLE})(?:['’]s)?(?:\s+name)?|(?:{_BY})(?:\s+by)?|re|attn|attention|cc|signature)[ \t]*$"
 )
 _LABELLED = re.compile(rf"[:=][ \t]*{_NAME}")
 _CREDENTIAL = re.compile(
@@ -70,6 +70,17 @@ _PERSON_AHEAD = re.compile(
     r"\s*[,(;-]?\s*(?:(?:is|was)\s+)?(?:an?\s+)?(?:\d{1,3}\s*-?\s*(?:y\b|y/|yo\b|yr|year|month|[MFmf]\b)"
     r"|(?i:dob|d\.o\.b|date of birth|mrn|born|\[(?:dob|mrn|age)))"
 )
+# A lone surname: after an initial; after "patient" before a verb or age; opening a sentence before a verb of telling.
+_TELLS = r"reports?|states?|denies|complains|endorses|says|checks|injects|tests|tells"
+_LONE = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"(?P<v>[A-Z](?<![\w.-].)(?<!\d\s.)\.[ \t]?(?:[A-Z]\.[ \t]?)?{_TITLE_WORD})(?!\.)",
+        rf"[PpMm](?<!\w.)(?:atient|t\.?|ember)\s+(?P<v>{_TITLE_WORD})"
+        rf"(?=,?\s+(?:\d|(?:is|has|was|uses|takes|{_TELLS})\b))",
+        rf"(?:^|(?<=[.\n]\s)|(?<=\n))(?P<v>{_TITLE_WORD})(?=\s+(?:{_TELLS})\b)",
+    )
+)
 _PERSON_BEHIND = re.compile(r"\b(?:pt|patient|member|subscriber)\.?,?\s+$", re.I)
 _CAPITALISED = re.compile(r"[A-ZÀ-Þ](?<![\w-].)(?:[a-zà-ÿ]|['’][A-Z]|[A-ZÀ-Þ])(?:[^\W\d_]|[-'’](?=[^\W\d_]))*")
 _BETWEEN = re.compile(rf"(?:,?[ \t]+|,|[ \t]+[A-Z]\.?[ \t]+|[ \t]+(?:{_PARTICLE}[ \t]+)+)\Z")
@@ -84,11 +95,15 @@ def find_names(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
             for found in pattern.finditer(text):
                 yield from _accepted(text, found, strong=strong)
     for found in _LABELLED.finditer(text):
-        if _LABEL.search(text[max(0, found.start() - 40) : found.start()]):
+        if _LABEL.search(low[max(0, found.start() - 40) : found.start()]):
             yield from _accepted(text, found, strong=False)
     for credential in _CREDENTIAL.finditer(text):
         if credential.group() in _CREDENTIALS or credential.group().rstrip(".") in _CREDENTIALS:
             yield from _signed(text, credential.start())
+    for pattern in _LONE:
+        for found in pattern.finditer(text):
+            if not any(word.lower() in NOT_NAMES for word in re.findall(r"[^\W\d_]{2,}", found["v"])):
+                yield found.span("v")
     yield from _unlabelled(text)
 
 

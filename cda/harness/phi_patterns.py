@@ -208,7 +208,8 @@ RULES: tuple[Rule, ...] = (
     _labelled(
         "PLAN_ID",
         r"(?:member|subscriber|beneficiary|insured|policy\s?holder|enrollee|group|medicaid|medicare|insurance|health\s+plan"
-        rf"|plan|policy|coverage)(?:'s)?(?:\s+(?:policy|plan|member))?{_AS_NUMBER}|mbi|hicn?",
+        rf"|plan|policy|coverage)(?:'s)?(?:\s+(?:policy|plan|member))?{_AS_NUMBER}|(?:member|subscriber|insured|group)(?=\s*:\s*[a-z]*\d)"
+        r"|mbi|hicn?",
         "member|memberid|subscriber|beneficiary|insured|insurance|policy|policyholder|enrollee|group|medicaid|medicare|plan"
         "|mbi|hic|hicn|coverage",
     ),
