@@ -7,6 +7,7 @@ Known gap: a bare surname or rare given name without label, title, initial, age,
 import re
 from collections.abc import Iterator
 
+from cda.harness.patterns import bounded
 from cda.harness.phi_patterns import triggers
 from cda.harness.phi_words import GIVEN_NAMES, NOT_NAMES, SURNAMES_TOO
 
@@ -31,7 +32,7 @@ _KIN = (
 
 # (trigger words and marks, pattern, strong). A strong label accepts eponyms and single words in capitals.
 _PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], re.Pattern[str], bool], ...] = tuple(
-    (*triggers(listed), re.compile(pattern), strong)
+    (*triggers(listed), bounded(pattern), strong)
     for listed, pattern, strong in (
         (
             "name|names",
@@ -52,28 +53,26 @@ _PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], re.Pattern[str], bool], 
         ("initial|initials", r"(?i:initials?)\s*[:=]?\s*(?:are\s+|is\s+)?(?P<v>(?:[A-Z]\.?\s?){2,3})(?!\w)", True),
     )
 )
-_LABEL = re.compile(
-    rf"\b(?:(?:{_ROLE})(?:['’]s)?(?:\s+name)?|(?:{_BY})(?:\s+by)?|re|attn|attention|cc|signature)[ \t]*$"
-)
-_LABELLED = re.compile(rf"[:=][ \t]*{_NAME}")
-_CREDENTIAL = re.compile(
+_LABEL = bounded(rf"\b(?:(?:{_ROLE})(?:['’]s)?(?:\s+name)?|(?:{_BY})(?:\s+by)?|re|attn|attention|cc|signature)[ \t]*$")
+_LABELLED = bounded(rf"[:=][ \t]*{_NAME}")
+_CREDENTIAL = bounded(
     r"[MDFANPRBLC](?<![\w-].)(?:D|\.D\.|O|\.O\.|P|NP|NP-C|PRN|A-C|N|SN|BBS|h\.?D\.?|PM|PT|harmD|DE|DCES|CSW|ACP)(?![\w-])"
 )
 _CREDENTIALS_TEXT = (
     "MD M.D. DO D.O. NP FNP FNP-C ANP APRN PA-C RN BSN MSN LPN MBBS PhD Ph.D. Ph.D DPM DPT PharmD CDE CDCES LCSW FACP"
 )
 _CREDENTIALS = frozenset(_CREDENTIALS_TEXT.split())
-_SIGNED = re.compile(
+_SIGNED = bounded(
     rf"(?P<v>(?:{_TITLE_WORD}|{_CAPS_WORD}|[A-Z]\.?)(?:[ \t]+(?:{_TITLE_WORD}|{_CAPS_WORD}|[A-Z]\b\.?)){{0,2}}),?\s+$"
 )
-_PERSON_AHEAD = re.compile(
+_PERSON_AHEAD = bounded(
     r"\s*[,(;-]?\s*(?:(?:is|was)\s+)?(?:an?\s+)?(?:\d{1,3}\s*-?\s*(?:y\b|y/|yo\b|yr|year|month|[MFmf]\b)"
     r"|(?i:dob|d\.o\.b|date of birth|mrn|born|\[(?:dob|mrn|age)))"
 )
 # A lone surname: after an initial; after "patient" before a verb or age; opening a sentence before a verb of telling.
 _TELLS = r"reports?|states?|denies|complains|endorses|says|checks|injects|tests|tells"
 _LONE = tuple(
-    re.compile(pattern)
+    bounded(pattern)
     for pattern in (
         rf"(?P<v>[A-Z](?<![\w.-].)(?<!\d\s.)\.[ \t]?(?:[A-Z]\.[ \t]?)?{_TITLE_WORD})(?!\.)",
         rf"[PpMm](?<!\w.)(?:atient|t\.?|ember)\s+(?P<v>{_TITLE_WORD})"
@@ -81,11 +80,11 @@ _LONE = tuple(
         rf"(?:^|(?<=[.\n]\s)|(?<=\n))(?P<v>{_TITLE_WORD})(?=\s+(?:{_TELLS})\b)",
     )
 )
-_PERSON_BEHIND = re.compile(r"\b(?:pt|patient|member|subscriber)\.?,?\s+$", re.I)
-_CAPITALISED = re.compile(r"[A-ZÀ-Þ](?<![\w-].)(?:[a-zà-ÿ]|['’][A-Z]|[A-ZÀ-Þ])(?:[^\W\d_]|[-'’](?=[^\W\d_]))*")
-_BETWEEN = re.compile(rf"(?:,?[ \t]+|,|[ \t]+[A-Z]\.?[ \t]+|[ \t]+(?:{_PARTICLE}[ \t]+)+)\Z")
-_INITIAL = re.compile(r"[ \t]+[A-Z](?:\.|(?!\w))")
-_EPONYM = re.compile(r"(?:['’]s)?\s+(?:disease|syndrome|sign|test|criteria|scale|score|procedure|stag\w+)\b", re.I)
+_PERSON_BEHIND = bounded(r"\b(?:pt|patient|member|subscriber)\.?,?\s+$", re.I)
+_CAPITALISED = bounded(r"[A-ZÀ-Þ](?<![\w-].)(?:[a-zà-ÿ]|['’][A-Z]|[A-ZÀ-Þ])(?:[^\W\d_]|[-'’](?=[^\W\d_]))*")
+_BETWEEN = bounded(rf"(?:,?[ \t]+|,|[ \t]+[A-Z]\.?[ \t]+|[ \t]+(?:{_PARTICLE}[ \t]+)+)\Z")
+_INITIAL = bounded(r"[ \t]+[A-Z](?:\.|(?!\w))")
+_EPONYM = bounded(r"(?:['’]s)?\s+(?:disease|syndrome|sign|test|criteria|scale|score|procedure|stag\w+)\b", re.I)
 
 
 def find_names(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:

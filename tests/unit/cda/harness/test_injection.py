@@ -196,7 +196,7 @@ def test_hidden_characters_inside_the_evidence_change_nothing() -> None:
 )
 def test_scanning_time_grows_no_faster_than_the_text(unit: str) -> None:
     def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
+        text = "note to" + unit * (size // len(unit)) + "ignore"
         began = process_time()
         find_injections(text, "narrative")
         return process_time() - began
