@@ -18,6 +18,10 @@ from cda.extraction.note import Note, Sentence, Token
 from cda.extraction.units import DAYS, Quantity
 
 
+# 9/12 is a date without a year and 4/5 a strength: neither is a number of anything
+_FRACTION = re.compile(r"/\d")
+
+
 class QuantityReader:
     """Reads the quantities of sentences with one set of language data."""
 
@@ -99,7 +103,7 @@ class QuantityReader:
         match = self._number.match(norm, token.start, sentence.end)
         if not match:
             return None
-        low = self._value(match[0])
+        low = None if _FRACTION.match(norm, match.end()) else self._value(match[0])
         if low is None:
             return None
         high, end = low, match.end()
