@@ -17,7 +17,6 @@ from cda.extraction.language import Language
 from cda.extraction.note import Note, Sentence, Token
 from cda.extraction.units import DAYS, Quantity
 
-
 # 9/12 is a date without a year and 4/5 a strength: neither is a number of anything
 _FRACTION = re.compile(r"/\d")
 
