@@ -53,7 +53,8 @@ class RuleExtractor:
         if name not in self._lexicons:
             compiler = shared_language().compiler
             lexicon = compile_lexicon(self._definitions[name], compiler)
-            self._lexicons[name] = lexicon
             sources = [s.phrase for s in lexicon.sayings] + list(lexicon.anchors)
+            # The lexicon last: another thread that sees it must find its words.
             self._words[name] = frozenset(w for p in sources for w in compiler.words(p.source))
+            self._lexicons[name] = lexicon
         return self._lexicons[name]
