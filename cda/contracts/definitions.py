@@ -31,7 +31,7 @@ def _definition(name: str, raw: Mapping[str, Any]) -> FactDefinition:
     if unknown := sorted(set(raw) - KEYS):
         raise CriterionError(f"fact {name}: unknown key {unknown[0]!r}; the keys are {', '.join(sorted(KEYS))}")
     try:
-        kind = FactType(raw.get("type"))
+        kind = FactType(str(raw.get("type")))
     except ValueError:
         raise CriterionError(f"fact {name}: type is one of {', '.join(FactType)}") from None
     values = tuple(raw.get("values") or ())

@@ -194,6 +194,8 @@ def _leaf_truth(leaf: Leaf, fact: Fact | None, context: Context) -> tuple[Truth,
         return Truth.UNKNOWN, None
     if fact is not None and fact.state is FactState.KNOWN and fact.value is not None:
         return compare.compare(leaf, fact.value), None
+    if fact is not None and fact.why:
+        return Truth.UNKNOWN, None  # doubt is no silence, and only silence is presumed upon
     if leaf.if_silent is not None:
         return leaf.if_silent, Presumption.CODES if leaf.if_silent is Truth.NOT_MET else Presumption.DECLARED
     definition = context.definitions[leaf.fact]

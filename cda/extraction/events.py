@@ -8,7 +8,6 @@ from math import inf
 from cda.contracts.facts import Interval
 from cda.extraction.lexicon import Lexicon
 from cda.extraction.mentions import Mention, Reader
-from cda.extraction.note import Sentence
 from cda.extraction.quantities import DAYS, Quantity
 
 
@@ -19,7 +18,7 @@ def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mentio
     inside and outside of it; a date that may lie on both sides says nothing.
     """
     found = []
-    for sentence, anchor, q in _events(reader, lexicon):
+    for anchor, q in _events(reader, lexicon):
         days = _day_range(q, as_of)
         if days is None or days[0] > as_of:
             continue
@@ -44,7 +43,7 @@ def _inside_outranks(found: list[Mention], lexicon: Lexicon) -> list[Mention]:
     return inside or found
 
 
-def _events(reader: Reader, lexicon: Lexicon) -> Iterator[tuple[Sentence, tuple[int, int], Quantity]]:
+def _events(reader: Reader, lexicon: Lexicon) -> Iterator[tuple[tuple[int, int], Quantity]]:
     spans = [span for span, _ in reader.spans(lexicon.dated_anchors)]
     masks = [span for span, _ in reader.spans(lexicon.masks)]
     for anchor in spans:
@@ -56,7 +55,7 @@ def _events(reader: Reader, lexicon: Lexicon) -> Iterator[tuple[Sentence, tuple[
         ]
         near = sorted((_gap(anchor, q), q.start, q) for q in times)
         if near and near[0][0] <= int(lexicon.dated.get("reach", 40)):
-            yield sentence, anchor, near[0][2]
+            yield anchor, near[0][2]
 
 
 def _gap(span: tuple[int, int], q: Quantity) -> int:

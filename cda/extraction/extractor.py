@@ -3,14 +3,19 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from cda.contracts.facts import Fact, FactDefinition
+from cda.contracts.facts import Fact, FactDefinition, FactState
 from cda.extraction.events import dated_mentions
 from cda.extraction.language import shared_language
-from cda.extraction.lexicon import Lexicon, compile_lexicon
+from cda.extraction.lexicon import Lexicon, check_lexicon, compile_lexicon
 from cda.extraction.mentions import Reader
-from cda.extraction.note import Note
+from cda.extraction.note import Note, Vocabulary
 from cda.extraction.quantities import shared_reader
 from cda.extraction.resolve import resolve
+
+
+def check_definition(definition: FactDefinition) -> None:
+    """Compile every phrase of a definition; raises CriterionError naming the fact and the phrase that is off."""
+    check_lexicon(definition, shared_language().compiler)
 
 
 class RuleExtractor:
@@ -23,6 +28,7 @@ class RuleExtractor:
         self._definitions = definitions
         self._lexicons: dict[str, Lexicon] = {}
         self._words: dict[str, frozenset[str]] = {}
+        self._vocabularies: dict[tuple[str, ...], Vocabulary] = {}
 
     def extract(
         self, text: str, names: Sequence[str], *, as_of: date, ignore: Sequence[tuple[int, int]] = ()
@@ -34,8 +40,7 @@ class RuleExtractor:
         """
         lexicons = [self._lexicon(name) for name in names]
         language = shared_language()
-        vocabulary = frozenset[str]().union(*(self._words[name] for name in names))
-        note = Note(text, language, vocabulary, ignore)
+        note = Note(text, language, self._vocabulary(tuple(sorted(set(names)))), ignore)
         reader = Reader(note, language, shared_reader(language))
         found: dict[str, Fact] = {}
         for lexicon in lexicons:
@@ -46,15 +51,31 @@ class RuleExtractor:
                 mentions += reader.measured(lexicon)
             if lexicon.dated:
                 mentions += dated_mentions(reader, lexicon, as_of)
-            found[lexicon.definition.name] = resolve(lexicon, mentions, text, as_of)
+            fact = resolve(lexicon, mentions, text, as_of)
+            if fact.state is FactState.UNKNOWN and fact.why is None:
+                fact = _unless_touched(fact, [span for span, _ in reader.spans(lexicon.touch)], text)
+            found[fact.name] = fact
         return found
+
+    def _vocabulary(self, names: tuple[str, ...]) -> Vocabulary:
+        if names not in self._vocabularies:
+            self._vocabularies[names] = Vocabulary(word for name in names for word in self._words[name])
+        return self._vocabularies[names]
 
     def _lexicon(self, name: str) -> Lexicon:
         if name not in self._lexicons:
             compiler = shared_language().compiler
             lexicon = compile_lexicon(self._definitions[name], compiler)
-            sources = [s.phrase for s in lexicon.sayings] + list(lexicon.anchors)
             # The lexicon last: another thread that sees it must find its words.
-            self._words[name] = frozenset(w for p in sources for w in compiler.words(p.source))
+            self._words[name] = compiler.gates.long_words(repr(self._definitions[name].lexicon))
             self._lexicons[name] = lexicon
         return self._lexicons[name]
+
+
+def _unless_touched(fact: Fact, spans: Sequence[tuple[int, int]], text: str) -> Fact:
+    """A fact that nothing was read for, although the chart speaks of its matter, is in doubt and not merely silent."""
+    if not spans:
+        return fact
+    start, end = spans[0]
+    quote = " ".join(text[start:end].split())
+    return Fact.unknown(fact.name, f"the chart speaks of it without settling it: {quote!r}")

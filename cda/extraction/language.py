@@ -4,7 +4,7 @@ The files beside this module are data (language.yaml, cues.yaml, quantities.yaml
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
@@ -14,8 +14,9 @@ from typing import Any
 from cda.errors import CriterionError
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
+_PARTS = re.compile(r"\(([^)]*)\)|([^\s(),]+|,)")
 KINDS = frozenset(
-    {"negation", "hedge", "plan", "hypothetical", "family", "payer", "past", "now", "doubt", "against", "nothing"}
+    {"negation", "hedge", "plan", "hypothetical", "family", "payer", "past", "now", "doubt", "against", "nothing", "mistaken"}
 )
 DIRECTIONS = frozenset({"forward", "back", "both", "sentence"})
 
@@ -32,11 +33,68 @@ class Cue:
     guard: int
 
 
+Node = dict[str | None, Any]  # the next words of a cue; under None the cues that end here
+
+
+class CueIndex:
+    """The cues by their words; the phrases that begin with a word are spelled out when the word is first met."""
+
+    def __init__(self, groups: Sequence[Mapping[str, Any]], stops: Collection[str]) -> None:
+        self._phrases: dict[str, list[tuple[str, Cue]]] = {}
+        self._nodes: dict[str, Node] = {}
+        for group in groups:
+            cue = _cue(group, stops)
+            for phrase in group["words"]:
+                for first in _first_words(phrase):
+                    self._phrases.setdefault(first, []).append((phrase, cue))
+
+    def starting(self, word: str) -> Node | None:
+        """The cues that begin with `word`, as a tree of the words that follow."""
+        if word not in self._phrases:
+            return None
+        if word not in self._nodes:
+            root: Node = {}
+            for phrase, cue in self._phrases[word]:
+                for words in expand(phrase):
+                    if words and words[0] == word:
+                        node = root
+                        for following in words[1:]:
+                            node = node.setdefault(following, {})
+                        node.setdefault(None, []).append(cue)
+            self._nodes[word] = root
+        return self._nodes[word]
+
+
+def _cue(group: Mapping[str, Any], stops: Collection[str]) -> Cue:
+    cue = Cue(
+        kind=group["kind"],
+        direction=group.get("direction", "forward"),
+        reach=group.get("reach", 99),
+        stops=group.get("stops", "sentence"),
+        crosses_commas=group.get("crosses_commas", False),
+        guard=group.get("guard", 0),
+    )
+    if cue.kind not in KINDS or cue.direction not in DIRECTIONS or cue.stops not in stops:
+        raise CriterionError(f"cues.yaml: a group of kind {cue.kind!r} has an unknown kind, direction or stops")
+    return cue
+
+
+def _first_words(phrase: str) -> set[str]:
+    """The words that a cue may begin with; leading groups that may be missing are looked through."""
+    found: set[str] = set()
+    for group, word in _PARTS.findall(phrase):
+        choices = [c.split(maxsplit=1) for c in group.split("|")] if group else [[word]]
+        found.update("(" if c[0] == "OPEN" else c[0] for c in choices if c)
+        if all(choices):
+            break
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Language:
     """Everything in the shared files, ready for look-up."""
 
-    cues: Mapping[str, Sequence[tuple[tuple[str, ...], Cue]]]
+    cues: "CueIndex"
     stops: Mapping[str, Mapping[str, Sequence[tuple[str, ...]]]]
     sections: Mapping[str, str | None]
     header: re.Pattern[str]
@@ -47,6 +105,7 @@ class Language:
     may_end: frozenset[str]
     openers: frozenset[str]
     answers: Mapping[str, re.Pattern[str]]
+    words: Mapping[str, frozenset[str]]
     numbers: Mapping[str, float]
     quantities: Mapping[str, Any]
     lists: Mapping[str, Sequence[str]]
@@ -77,17 +136,18 @@ def shared_language() -> Language:
     }
     names = "|".join(re.escape(n).replace(r"\ ", r"\s+") for n in sorted(sections, key=len, reverse=True))
     return Language(
-        cues=_index_cues(cues["cues"], set(cues["stops"])),
+        cues=CueIndex(cues["cues"], set(cues["stops"])),
         stops={name: _index(words) for name, words in cues["stops"].items()},
         sections=sections,
         header=re.compile(rf"[\s#*=\-\d.)]*(?P<name>{names})[\s*=]*(?P<colon>:|-\s|\s-\s)?"),
         own_case=re.compile(general["own_case"]),
-        capitals=re.compile(rf"(?<!\w)(?:{'|'.join(general['capitals'])})(?!\w)"),
+        capitals=re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, general['capitals']))})(?!\w)"),
         capital_forms=general["capitals"],
         never_end=frozenset(general["abbreviations"]["never_end"]),
         may_end=frozenset(general["abbreviations"]["may_end"]),
         openers=frozenset(general["openers"]),
         answers={kind: re.compile(pattern, re.X) for kind, pattern in general["answers"].items()},
+        words={name: frozenset(words) for name, words in cues["words"].items()},
         numbers=files["quantities"]["numbers"],
         quantities=files["quantities"],
         lists=general["lists"],
@@ -96,7 +156,7 @@ def shared_language() -> Language:
 
 
 def _load(path: Path) -> Any:
-    import yaml
+    import yaml  # noqa: PLC0415 - heavy, and not needed by a command that reads no text
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     with path.open(encoding="utf-8") as file:
@@ -105,7 +165,7 @@ def _load(path: Path) -> Any:
 
 def expand(phrase: str) -> list[tuple[str, ...]]:
     """The word sequences of a cue: `(a|b) c` gives (a, c) and (b, c); `(a|)` may be missing; OPEN is a bracket."""
-    parts = re.findall(r"\(([^)]*)\)|([^\s(),]+|,)", phrase)
+    parts = _PARTS.findall(phrase)
     choices = [group.split("|") if group else [word] for group, word in parts]
     return [tuple("(" if w == "OPEN" else w for w in " ".join(choice).split()) for choice in product(*choices)]
 
@@ -116,22 +176,3 @@ def _index(phrases: Sequence[str]) -> dict[str, list[tuple[str, ...]]]:
         for words in expand(str(phrase)):
             found.setdefault(words[0], []).append(words)
     return {first: sorted(set(items), key=lambda w: (-len(w), w)) for first, items in found.items()}
-
-
-def _index_cues(groups: Sequence[Mapping[str, Any]], stops: set[str]) -> dict[str, list[tuple[tuple[str, ...], Cue]]]:
-    found: dict[str, list[tuple[tuple[str, ...], Cue]]] = {}
-    for group in groups:
-        cue = Cue(
-            kind=group["kind"],
-            direction=group.get("direction", "forward"),
-            reach=group.get("reach", 99),
-            stops=group.get("stops", "sentence"),
-            crosses_commas=group.get("crosses_commas", False),
-            guard=group.get("guard", 0),
-        )
-        if cue.kind not in KINDS or cue.direction not in DIRECTIONS or cue.stops not in stops:
-            raise CriterionError(f"cues.yaml: a group of kind {cue.kind!r} has an unknown kind, direction or stops")
-        for phrase in group["words"]:
-            for words in expand(str(phrase)):
-                found.setdefault(words[0], []).append((words, cue))
-    return {first: sorted(items, key=lambda item: -len(item[0])) for first, items in found.items()}

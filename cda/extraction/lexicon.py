@@ -14,11 +14,15 @@ from cda.errors import CriterionError
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 KEYS = frozenset(
-    "time accepts says own noted mask hedge against group anchors barriers forms ellipsis fixed takes reach plausible "
-    "combine convert per_days measured dated ".split()
+    {
+        *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
+        *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
+        *("measured", "dated", "touch"),
+    }
 )
 SLOTS = {
-    "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"), "y": ("age",),
+    "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"),
+    "y": ("age",),
     "t": ("times", "number"), "m": ("mmol",), "ago": ("duration",), "date": ("date",),
 }  # fmt: skip
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -52,7 +56,7 @@ class Form:
 
     def spoken(self) -> frozenset[str]:
         """The words of the form itself."""
-        return frozenset[str]().union(*(p.spoken() for p in (self.before, self.after) if p))
+        return frozenset[str]().union(*(p.spoken for p in (self.before, self.after) if p))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Lexicon:
     noted_sayings: tuple[Saying, ...]
     masks: tuple[Phrase, ...]
     group: tuple[Phrase, ...]
+    touch: tuple[Phrase, ...]
     anchors: tuple[Phrase, ...]
     barriers: tuple[Phrase, ...]
     forms: tuple[Form, ...]
@@ -123,6 +128,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         noted_sayings=tuple(_sayings(definition, raw.get("noted", {}), compiler)),
         masks=phrases("mask"),
         group=phrases("group"),
+        touch=phrases("touch"),
         anchors=phrases("anchors"),
         barriers=phrases("barriers"),
         forms=tuple(_form(text, compiler, takes) for text in raw.get("forms", ())),
@@ -188,3 +194,27 @@ def _measured(rules: Sequence[Mapping[str, Any]], compiler: PhraseCompiler, take
                 Form(form.before, form.after, form.slot, form.kinds, op, float(rule.get("value", 0)), rule["gives"])
             )
     return found
+
+
+def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
+    """Compile every phrase of a definition now, as `corpus check` does; at run time each waits for its first use.
+
+    Raises CriterionError naming the fact and what is wrong with the phrase.
+    """
+    lexicon = compile_lexicon(definition, compiler)
+    forms = (*lexicon.forms, *lexicon.ellipsis, *lexicon.measured)
+    phrases = [s.phrase for s in (*lexicon.sayings, *lexicon.noted_sayings)]
+    phrases += [p for form in forms for p in (form.before, form.after) if p]
+    phrases += [
+        *lexicon.masks,
+        *lexicon.group,
+        *lexicon.anchors,
+        *lexicon.barriers,
+        *lexicon.noted,
+        *lexicon.dated_anchors,
+    ]
+    for phrase in phrases:
+        try:
+            _ = phrase.regex
+        except (ValueError, re.error) as fault:
+            raise CriterionError(f"fact {definition.name}: lexicon: {fault}") from None

@@ -74,11 +74,20 @@ class Reader:
         """The spans of the phrases with the index of the phrase."""
         found: list[tuple[Span, int]] = []
         for index, phrase in enumerate(phrases):
+            if not (mask := self.note.mask(phrase)):
+                continue
             if phrase not in self._spans:
-                norm = self.note.norm
-                self._spans[phrase] = [(m.start(), m.start() + len(m[0].rstrip(TRAILING))) for m in phrase.find(norm)]
+                self._spans[phrase] = self._found(phrase, mask)
             found += [(span, index) for span in self._spans[phrase]]
         return found
+
+    def _found(self, phrase: Phrase, mask: int) -> list[Span]:
+        norm = self.note.norm
+        return [
+            (m.start(), m.start() + len(m[0].rstrip(TRAILING)))
+            for sentence in self.note.chosen(mask)
+            for m in phrase.regex.finditer(norm, sentence.start, sentence.end)
+        ]
 
     def sayings(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions by phrases. Of overlapping phrases the longest speaks; a mask silences what it covers."""
@@ -90,7 +99,7 @@ class Reader:
         ranked = [(span, i, not (i < 0 or sayings[i].own)) for span, i in candidates + masks]
         chosen = _longest(ranked)
         covered: list[Cover] = [
-            (span, None if i < 0 else sayings[i].phrase.spoken()) for span, i in chosen if i < 0 or sayings[i].own
+            (span, None if i < 0 else sayings[i].phrase.spoken) for span, i in chosen if i < 0 or sayings[i].own
         ]
         members = [span for span, _ in self.spans(lexicon.group)] if lexicon.group else []
         found = []
@@ -98,7 +107,7 @@ class Reader:
             if index >= 0:
                 saying = sayings[index]
                 mention = Mention(saying.value, *span, own=saying.own)
-                found.append(self.place(lexicon, mention, [span], [*covered, (span, saying.phrase.spoken())], members))
+                found.append(self.place(lexicon, mention, [span], [*covered, (span, saying.phrase.spoken)], members))
         return found
 
     def place(
@@ -114,8 +123,12 @@ class Reader:
         start, end = mention.start, mention.end
         sentence = self.note.sentence_at(mention.start)
         answer = self._answer(mention, sentence) if not lexicon.is_quantity else None
+        if answer:
+            covered = [*covered, ((mention.end, answer[2]), None)]
         for part in parts:
-            setting = self._scope.setting(self.note, sentence, part, self.cues(sentence), covered, members)
+            setting = self._scope.setting(
+                self.note, sentence, part, found=self.cues(sentence), covered=covered, members=members
+            )
             start, end = min(start, setting.start), max(end, setting.end)
             for kind, cue in setting.kinds.items():
                 kinds.setdefault(kind, cue)
@@ -148,10 +161,12 @@ class Reader:
         )
         found: list[Mention] = []
         anchored: Sentence | None = None
-        for sentence in self.note.sentences:
+        formed = self._formed(lexicon.forms)
+        for index, sentence in enumerate(self.note.sentences):
             here = [(s, kind) for s, kind in marks if sentence.start <= s[0] < sentence.end]
             anchors = [s for s, kind in here if kind == 0]
-            if not (anchors or lexicon.forms or (lexicon.ellipsis and anchored)):
+            if not (anchors or formed >> index & 1 or (lexicon.ellipsis and anchored)):
+                anchored = None
                 continue
             masks = [s for s, kind in here if kind == 2]
             for q in self.quantities(sentence):
@@ -167,9 +182,19 @@ class Reader:
             anchored = sentence if anchors else None
         return found
 
-    def _by_form(self, lexicon: Lexicon, forms: Sequence[Form], sentence: Sentence, q: Quantity) -> Mention | None:
+    def _formed(self, forms: Sequence[Form]) -> int:
+        """The sentences (as bits) that hold the words of one of the forms."""
+        mask = 0
         for form in forms:
-            if span := self._form_span(form, sentence, q):
+            mask |= self.note.mask(form.before) & self.note.mask(form.after)
+        return mask
+
+    def _by_form(self, lexicon: Lexicon, forms: Sequence[Form], sentence: Sentence, q: Quantity) -> Mention | None:
+        bit = self.note.bit(sentence)
+        for form in forms:
+            if self.note.mask(form.before) & self.note.mask(form.after) & bit and (
+                span := self._form_span(form, sentence, q)
+            ):
                 return self._quantity(lexicon, q, [span], sentence, form.spoken())
         return None
 
@@ -179,14 +204,12 @@ class Reader:
         start, end = q.start, q.end
         if form.before:
             window = max(sentence.start, q.start - 90)
-            match = next(iter(form.before.find(self.note.norm[window : q.start])), None)
+            match = form.before.regex.search(self.note.norm[window : q.start])
             if not match:
                 return None
             start = window + match.start()
         if form.after:
-            if form.after.gate and not any(g in self.note.norm[q.end : sentence.end] for g in form.after.gate):
-                return None
-            after = form.after.regex().match(self.note.norm, q.end, sentence.end)
+            after = form.after.regex.match(self.note.norm, q.end, sentence.end)
             if not after:
                 return None
             end = after.end()
@@ -207,7 +230,7 @@ class Reader:
         if kind != 0 or cost > lexicon.reach:
             return None
         mention = self._quantity(lexicon, q, [span, (q.start, q.end)], sentence, _NO_WORDS)
-        if mention and rival - cost <= 3 and mention.standing is Standing.HOLDS:
+        if mention and cost and rival - cost <= 3 and mention.standing is Standing.HOLDS:
             return replace(mention, standing=Standing.DOUBT, why="another measure stands as near")
         return mention
 
@@ -259,9 +282,7 @@ class Reader:
     def measured(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions of a bool or class that follow from a measured value (a glucose of 48 is below 54)."""
         found = []
-        for sentence in self.note.sentences:
-            if not any(self._may_match(form, sentence) for form in lexicon.measured):
-                continue
+        for sentence in self.note.chosen(self._formed(lexicon.measured)):
             for q in self.quantities(sentence):
                 for form in lexicon.measured:
                     span = self._form_span(form, sentence, q)
@@ -273,16 +294,12 @@ class Reader:
                         break
         return found
 
-    def _may_match(self, form: Form, sentence: Sentence) -> bool:
-        text = self.note.norm[sentence.start : sentence.end]
-        return all(not p or not p.gate or any(g in text for g in p.gate) for p in (form.before, form.after))
-
 
 def judge(lexicon: Lexicon, mention: Mention, words: dict[str, str]) -> Mention:
     """Apply what the context says (kind -> words) to a mention; see cues.yaml for the kinds."""
     standing, value, why, firm = Standing.HOLDS, mention.value, None, False
     kinds = {kind for kind in words if kind not in lexicon.accepts}
-    blocking = [k for k in ("family", "payer", "hypothetical", "plan", "unticked") if k in kinds]
+    blocking = [k for k in ("mistaken", "family", "payer", "hypothetical", "plan", "unticked") if k in kinds]
     if "doubt" in kinds or "guard" in kinds:
         firm = "doubt" in kinds
         standing, why = Standing.DOUBT, words["doubt" if firm else "guard"]

@@ -6,11 +6,14 @@ read as a joint.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from cda.extraction.gates import Gate
 from cda.extraction.language import Language
+from cda.extraction.phrases import Phrase
 
 _PLAIN = str.maketrans(
     {
@@ -23,7 +26,7 @@ _BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+|-)\]|\(\s*\
 _END = re.compile(r"[.!?]+(?=[\"')\]]*(?:\s|$))|\n")
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
-_LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{2,40}:|\[)")
+_LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{1,40}:|\[)")
 _LONG = re.compile(r"[a-z01|5]{5,}")
 _DIGITS_OF_SCANS = re.compile(r"(?<![\w.])(?=[oils|.]*\d|[oils|]\.)[\doils|]{1,3}(?:\.[\doils|]{1,2})?(?=\s?(?:%|x\b|times|weeks?\b|wks?\b|months?\b|days?\b|years?\b|percent|/\s?day))")  # fmt: skip # noqa: E501
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
@@ -54,14 +57,39 @@ class Sentence:
         return self._tokens
 
 
+_SHAPES = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s"})
+
+
+class Vocabulary:
+    """The words that a scanning slip may have hidden: two words of one shape differ only by confused letters."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = frozenset(words)
+        self._by_shape = {_shape(word): word for word in sorted(self._words)}
+
+    def repaired(self, word: str) -> str | None:
+        """The known word that `word` is a slip of; None when it is known itself or no slip."""
+        if word in self._words:
+            return None
+        right = self._by_shape.get(_shape(word))
+        return right if right and len(right) <= len(word) else None
+
+
+def _shape(word: str) -> str:
+    return word.translate(_SHAPES).replace("rn", "m")
+
+
 class Note:
     """A text made ready for the phrases and scope rules. `ignore` spans [start, end) are never read."""
 
     def __init__(
-        self, text: str, language: Language, vocabulary: Collection[str], ignore: Sequence[tuple[int, int]] = ()
+        self, text: str, language: Language, vocabulary: Vocabulary, ignore: Sequence[tuple[int, int]] = ()
     ) -> None:
         self.text = text
         self._language = language
+        self._phrase_masks: dict[Phrase, int] = {}
+        self._masks: dict[str, int] = {}
+        self._unions: dict[tuple[str, ...], int] = {}
         plain = text
         for start, end in sorted(ignore):
             width = max(0, min(end, len(text)) - max(start, 0))
@@ -98,10 +126,63 @@ class Note:
 
     def sentence_at(self, offset: int) -> Sentence:
         """The sentence that holds `offset`."""
-        import bisect
+        return self.sentences[max(bisect_right(self._starts, offset) - 1, 0)]
 
-        index = bisect.bisect_right(self.sentences, offset, key=lambda s: s.start) - 1
-        return self.sentences[max(index, 0)]
+    def bit(self, sentence: Sentence) -> int:
+        """The sentence as a bit of the masks below."""
+        return 1 << bisect_right(self._starts, sentence.start) - 1
+
+    def mask(self, phrase: Phrase | None) -> int:
+        """The sentences that hold the literals of a phrase's gate, as a bit mask; all of them for no phrase."""
+        if phrase is None:
+            return self._all
+        if (mask := self._phrase_masks.get(phrase)) is None:
+            mask = self._phrase_masks[phrase] = self._holding(phrase.gate)
+        return mask
+
+    def _holding(self, gate: Gate) -> int:
+        mask = self._all
+        for part in gate:
+            if len(part) == 1:
+                mask &= self._with(part[0])
+            else:
+                mask &= self._with_any(part)
+            if not mask:
+                break
+        return mask
+
+    def chosen(self, mask: int) -> Iterator[Sentence]:
+        """The sentences of a bit mask, in order."""
+        while mask:
+            low = mask & -mask
+            yield self.sentences[low.bit_length() - 1]
+            mask ^= low
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [sentence.start for sentence in self.sentences]
+
+    @cached_property
+    def _all(self) -> int:
+        return (1 << len(self.sentences)) - 1
+
+    def _with_any(self, literals: tuple[str, ...]) -> int:
+        if literals not in self._unions:
+            mask = 0
+            for literal in literals:
+                mask |= self._with(literal)
+            self._unions[literals] = mask
+        return self._unions[literals]
+
+    def _with(self, literal: str) -> int:
+        if (mask := self._masks.get(literal)) is None:
+            mask, at = 0, self.norm.find(literal)
+            while at >= 0:
+                sentence = bisect_right(self._starts, at) - 1
+                mask |= 1 << sentence
+                at = self.norm.find(literal, self.sentences[sentence].end)
+            self._masks[literal] = mask
+        return mask
 
     def _header(self, line: str, at: int) -> tuple[str | None, bool, bool]:
         """The mood of the section that this line opens; whether it stands as a block; whether it is a header at all."""
@@ -150,7 +231,7 @@ class Note:
             return False
         first = re.match(r"[\w']+", following)
         if last in self._language.may_end or (len(last) == 1 and last.isalpha()):
-            return bool(first) and first[0].lower() in self._language.openers and first[0][0].isupper()
+            return first is not None and first[0].lower() in self._language.openers and first[0][0].isupper()
         return True
 
     @staticmethod
@@ -165,21 +246,13 @@ class Note:
         first = rest.lstrip()[0]
         return not (first.islower() and len(line) >= 25) and not (len(line) >= 55)
 
-    def _repair(self, norm: str, vocabulary: Collection[str]) -> str:
+    def _repair(self, norm: str, vocabulary: Vocabulary) -> str:
         """Undo scanning slips (0/o, 1/l/i, 5/s, rn/m) in words of five letters or more and in numbers beside a unit."""
-        known = {_shape(word): word for word in sorted(vocabulary)}
         for match in reversed(list(_LONG.finditer(norm))):
             word = match[0]
-            if word in vocabulary or (right := known.get(_shape(word))) is None or len(right) > len(word):
+            if (right := vocabulary.repaired(word)) is None:
                 continue
             norm = norm[: match.start()] + right.ljust(len(word), "\x00") + norm[match.end() :]
         return _DIGITS_OF_SCANS.sub(
             lambda m: m[0].translate(_SCAN_DIGITS) if not m[0].replace(".", "").isdigit() else m[0], norm
         )
-
-
-_SHAPES = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s"})
-
-
-def _shape(word: str) -> str:
-    return word.translate(_SHAPES).replace("rn", "m")

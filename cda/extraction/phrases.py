@@ -1,4 +1,4 @@
-"""The phrase language of the lexicons, compiled to regular expressions with a cheap gate.
+"""The phrase language of the lexicons, compiled to regular expressions on first use.
 
 A phrase is words; a blank (or - / : =) matches blanks and any of - / : = and full stop. Further signs:
 
@@ -6,50 +6,56 @@ A phrase is words; a blank (or - / : =) matches blanks and any of - / : = and fu
     (a|b c)     one of these                            (a)?     may be missing
     meals?      the last letter may be missing
     a_b         the joint may be missing                #        a number in digits
-    a ..3 b     up to 3 other words between, no comma   ...3     the same, commas and colons allowed
+    a ..3 b     up to 3 other words between, no comma   ...3     the same, commas allowed
     @name       a named list (lists: in language.yaml)  {q}      the quantity (forms only)
 
-Everything is matched against the note's normalised text: lower case, one sentence a line (see note.py).
+Everything is matched against the note's normalised text: lower case, one sentence a line (see note.py). Most phrases of
+a lexicon never meet a note that holds their words, so a phrase is parsed only when gates.py lets it through.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
+
+from cda.extraction.gates import Gate, GateReader
 
 JOINT = r"[ \x00/.:=\-]+"
 _TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*+&@]+""", r"""[ \x00/.\-()'":=,*+&@]+"""
 _WORD = r"[\w%'+=<>≥≤~#&]+"
 _TOKEN = re.compile(r"\.\.\.?\d+|@\w+|[\w']+|[ ]+|.", re.S)
+_LAST_GAP = re.compile(r"\s*(\.\.\.?)(\d+)$")
 _VOWELS = "aeiou"
 
 
-@dataclass(frozen=True, slots=True)
 class Phrase:
-    """One compiled phrase: `source` as authored, `gate` literals of which one must occur, `pattern` to search with."""
+    """One phrase: `source` as authored; `gate` says which words a sentence must hold; `regex` is made on first use."""
 
-    source: str
-    gate: tuple[str, ...]
-    pattern: str
+    def __init__(self, source: str, flat: str, compiler: "PhraseCompiler", frame: tuple[str, str]) -> None:
+        self.source = source
+        self._flat = flat
+        self._compiler = compiler
+        self._frame = frame
 
+    @cached_property
+    def gate(self) -> Gate:
+        """The literals that a sentence must hold to match: one of each tuple."""
+        return self._compiler.gates.of(self._flat)
+
+    @cached_property
+    def pattern(self) -> str:
+        """The regular expression. Raises ValueError on an unknown list, an open bracket or a phrase of nothing."""
+        return self._compiler.body(self._flat).join(self._frame)
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The compiled pattern."""
+        return re.compile(self.pattern)
+
+    @cached_property
     def spoken(self) -> frozenset[str]:
         """The words that the phrase itself may hold; a cue made of them is part of the phrase."""
-        return _spoken(self.pattern)
-
-    def regex(self) -> re.Pattern[str]:
-        """The compiled pattern; compiled on first use, since most phrases never meet their gate."""
-        return _compiled(self.pattern)
-
-    def find(self, norm: str, start: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
-        """Every match in `norm`, left to right; no work at all when no gate literal occurs."""
-        if self.gate and not any(literal in norm for literal in self.gate):
-            return iter(())
-        return self.regex().finditer(norm, start, len(norm) if end is None else end)
-
-
-@lru_cache(maxsize=8192)
-def _spoken(pattern: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[a-z][a-z']*|/", pattern.replace("\\w", " ")))
+        return frozenset(re.findall(r"[a-z][a-z']*|/", self.pattern.replace("\\w", " ")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,124 @@ class _Item:
     """One part of a phrase: a word or group, perhaps optional, or a gap of up to `gap[0]` words."""
 
     body: str
-    gate: tuple[str, ...]
     spaced: bool = False
     optional: bool = False
     gap: tuple[int, str] | None = None
+
+
+class PhraseCompiler:
+    """Compiles phrases against one set of named lists. `lists` maps a name to phrases; lists may name lists."""
+
+    def __init__(self, lists: Mapping[str, Sequence[str]], irregular: Mapping[str, Sequence[str]]) -> None:
+        self._lists = lists
+        self._irregular = irregular
+        self._expanded: dict[str, str] = {}
+        self.gates = GateReader({name: [_flat(text) for text in texts] for name, texts in lists.items()}, irregular)
+
+    def phrase(self, source: str) -> Phrase:
+        """A phrase that stands alone."""
+        return Phrase(source, _flat(source), self, ("(?<!\\w)(?:", ")(?!\\w)"))
+
+    def before(self, source: str) -> Phrase:
+        """The part of a form before its quantity: it must end where the quantity starts."""
+        flat = _flat(source)
+        tail = f"{_TIGHT[:-1]}*"
+        if gap := _LAST_GAP.search(flat):
+            flat, sep = flat[: gap.start()], _LOOSE if gap[1] == "..." else _TIGHT
+            tail = rf"{sep}(?:{_WORD}{sep}){{0,{gap[2]}}}?"
+        return Phrase(source, flat, self, ("(?<!\\w)(?:", f"){tail}$"))
+
+    def after(self, source: str) -> Phrase:
+        """The part of a form after its quantity: it must start where the quantity ends."""
+        return Phrase(source, _flat(source), self, (f"{_TIGHT[:-1]}*(?:", ")(?!\\w)"))
+
+    def body(self, flat: str) -> str:
+        """The regular expression of a flattened phrase."""
+        tokens = _TOKEN.findall(flat)
+        body, rest = self._alternatives(tokens, 0)
+        if rest != len(tokens):
+            raise ValueError(f"phrase {flat!r}: a bracket is not closed or not opened")
+        if not body or re.fullmatch(body, ""):
+            raise ValueError(f"phrase {flat!r}: every part of it may be missing")
+        return body
+
+    def _alternatives(self, tokens: list[str], at: int) -> tuple[str, int]:
+        bodies: list[str] = []
+        while True:
+            body, at = self._sequence(tokens, at)
+            bodies.append(body)
+            if at >= len(tokens) or tokens[at] != "|":
+                return "|".join(bodies), at
+            at += 1
+
+    def _sequence(self, tokens: list[str], at: int) -> tuple[str, int]:
+        items: list[_Item] = []
+        spaced = False
+        while at < len(tokens) and tokens[at] not in {"|", ")"}:
+            token = tokens[at]
+            at += 1
+            if token.isspace():
+                spaced = bool(items)
+            elif token.startswith(".."):
+                items.append(_Item("", gap=(int(token.lstrip(".")), _LOOSE if token.startswith("...") else _TIGHT)))
+            else:
+                body, at = self._element(token, tokens, at)
+                optional = at < len(tokens) and tokens[at] == "?"
+                at += optional
+                items.append(_Item(body, spaced, optional))
+                spaced = False
+        return _joined(items), at
+
+    def _element(self, token: str, tokens: list[str], at: int) -> tuple[str, int]:
+        if token == "(":  # noqa: S105 - a sign, not a secret
+            body, at = self._alternatives(tokens, at)
+            if at >= len(tokens):
+                raise ValueError(f"phrase {''.join(tokens)!r}: a bracket is not closed")
+            return f"(?:{body})", at + 1
+        if token[0] == "@":
+            return (f"(?:{self._list(token[1:])})", at) if len(token) > 1 else ("@", at)
+        if not (token[0].isalnum() or token[0] == "_") or token == "_":  # noqa: S105
+            signs = {"#": r"\d+(?:[.,]\d+)?", "_": f"(?:{JOINT})?", ",": " ?, ?"}
+            return signs.get(token, re.escape(token)), at
+        head, joint, last = token.rpartition("_")
+        body, at = self._word(last, tokens[at] if at < len(tokens) else "", at) if last else ("", at)
+        return rf"(?:{JOINT})?".join([*map(re.escape, head.split("_")), body]) if joint else body, at
+
+    def _word(self, word: str, following: str, at: int) -> tuple[str, int]:
+        match following:
+            case "~":
+                return f"(?:{'|'.join(self._inflect(word))})", at + 1
+            case "*":
+                return rf"{re.escape(word)}\w*", at + 1
+            case "?":
+                return f"{re.escape(word)}?", at + 1
+        return re.escape(word), at
+
+    def _list(self, name: str) -> str:
+        if name not in self._expanded:
+            if name not in self._lists:
+                raise ValueError(f"no list named @{name}")
+            self._expanded[name] = self.body("|".join(map(_flat, self._lists[name])))
+        return self._expanded[name]
+
+    def _inflect(self, word: str) -> list[str]:
+        if word in self._irregular:
+            return [word, *self._irregular[word]]
+        if word.endswith("e"):
+            return [word, word + "s", word + "d", word[:-1] + "ing"]
+        if word.endswith("y") and word[-2] not in _VOWELS:
+            return [word, word[:-1] + "ies", word[:-1] + "ied", word + "ing"]
+        if word.endswith(("s", "sh", "ch", "x", "z")):
+            return [word, word + "es", word + "ed", word + "ing"]
+        return [word, word + "s", word + "ed", word + "ing"]
+
+
+def _flat(source: str) -> str:
+    """The source in one form: joints as blanks, blanks out of optional groups, `~` on each word of a group."""
+    flat = re.sub(r"\s\?", " ", re.sub(r"[/:=-]", " ", source.lower().strip()))
+    if ")~" in flat:
+        flat = re.sub(r"\(([\w'|]+)\)~", lambda m: f"({m[1].replace('|', '~|')}~)", flat)
+    return re.sub(r"\(\s+", " (", re.sub(r"\s+\)\?\s*", ")? ", flat)).strip()
 
 
 def _joined(items: list[_Item]) -> str:
@@ -95,134 +215,3 @@ def _tail(items: list[_Item], parted: bool) -> str:
             out.append(f"(?:{joint}{item.body})?")
             lead = ""
     return "".join(out)
-
-
-@lru_cache(maxsize=8192)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-class PhraseCompiler:
-    """Compiles phrases against one set of named lists. `lists` maps a name to phrases; lists may name lists."""
-
-    def __init__(self, lists: Mapping[str, Sequence[str]], irregular: Mapping[str, Sequence[str]]) -> None:
-        self._lists = lists
-        self._irregular = irregular
-        self._expanded: dict[str, tuple[str, tuple[str, ...]]] = {}
-
-    def phrase(self, source: str) -> Phrase:
-        """Compile a phrase that stands alone. Raises ValueError on an unknown list or an unclosed group."""
-        body, gate = self._parse_whole(source)
-        if not body or re.fullmatch(body, ""):
-            raise ValueError(f"phrase {source!r}: every part of it may be missing")
-        return Phrase(source, gate, rf"(?<!\w)(?:{body})(?!\w)")
-
-    def before(self, source: str) -> Phrase:
-        """Compile the part of a form before its quantity: it must end where the quantity starts."""
-        body, gate = self._parse_whole(source)
-        return Phrase(source, gate, rf"(?<!\w)(?:{body}){_TIGHT[:-1]}*$")
-
-    def after(self, source: str) -> Phrase:
-        """Compile the part of a form after its quantity: it must start where the quantity ends."""
-        body, gate = self._parse_whole(source)
-        return Phrase(source, gate, rf"{_TIGHT[:-1]}*(?:{body})(?!\w)")
-
-    def words(self, source: str) -> set[str]:
-        """The literal words of five letters or more in a phrase, for the repair of scanning slips."""
-        return {w for w in re.findall(r"[a-z]{5,}", self._parse_whole(source)[0])}
-
-    def _parse_whole(self, source: str) -> tuple[str, tuple[str, ...]]:
-        flat = re.sub(r"\s\?", " ", re.sub(r"[/:=-]", " ", source.lower().strip()))
-        flat = re.sub(r"\(([\w'|]+)\)~", lambda m: f"({m[1].replace('|', '~|')}~)", flat)
-        outward = re.sub(r"\(\s+", " (", re.sub(r"\s+\)\?\s*", ")? ", flat))
-        tokens = _TOKEN.findall(outward)
-        body, gate, rest = self._alternatives(tokens, 0)
-        if rest != len(tokens):
-            raise ValueError(f"phrase {source!r}: a bracket is not closed or not opened")
-        return body, gate
-
-    def _alternatives(self, tokens: list[str], at: int) -> tuple[str, tuple[str, ...], int]:
-        bodies: list[str] = []
-        gates: list[tuple[str, ...]] = []
-        while True:
-            body, gate, at = self._sequence(tokens, at)
-            bodies.append(body)
-            gates.append(gate)
-            if at >= len(tokens) or tokens[at] != "|":
-                break
-            at += 1
-        merged = tuple(sorted({g for gate in gates for g in gate})) if all(gates) else ()
-        return "|".join(bodies), merged, at
-
-    def _sequence(self, tokens: list[str], at: int) -> tuple[str, tuple[str, ...], int]:
-        items: list[_Item] = []
-        spaced = False
-        while at < len(tokens) and tokens[at] not in {"|", ")"}:
-            token = tokens[at]
-            at += 1
-            if token.isspace():
-                spaced = bool(items)
-            elif token.startswith(".."):
-                items.append(_Item("", (), gap=(int(token.lstrip(".")), _LOOSE if token.startswith("...") else _TIGHT)))
-            else:
-                body, gate, at = self._element(token, tokens, at)
-                optional = at < len(tokens) and tokens[at] == "?"
-                at += optional
-                items.append(_Item(body, () if optional else gate, spaced, optional))
-                spaced = False
-        gates = [item.gate for item in items if item.gate]
-        best = min(gates, key=lambda g: (len(g) > 4, -min(map(len, g)), len(g), g)) if gates else ()
-        return _joined(items), best, at
-
-    def _element(self, token: str, tokens: list[str], at: int) -> tuple[str, tuple[str, ...], int]:
-        if token == "(":
-            body, gate, at = self._alternatives(tokens, at)
-            if at >= len(tokens):
-                raise ValueError(f"phrase {''.join(tokens)!r}: a bracket is not closed")
-            return f"(?:{body})", gate, at + 1
-        if token.startswith("@"):
-            body, gate = self._list(token[1:])
-            return f"(?:{body})", gate, at
-        if token == "#":
-            return r"\d+(?:[.,]\d+)?", (), at
-        if token == "_":
-            return f"(?:{JOINT})?", (), at
-        if not (token[0].isalnum() or token[0] == "_"):
-            return rf" ?{re.escape(token)} ?" if token == "," else re.escape(token), (), at
-        if "_" in token:
-            head, _, last = token.rpartition("_")
-            body, gate, at = self._element(last, tokens, at) if last else ("", (), at)
-            parts = [*map(re.escape, head.split("_")), body]
-            longest = max(head.split("_"), key=len)
-            return rf"(?:{JOINT})?".join(parts), (longest,) if len(longest) > 1 else gate, at
-        following = tokens[at] if at < len(tokens) else ""
-        if following == "~":
-            return f"(?:{'|'.join(self._inflect(token))})", (self._stem(token),) if self._stem(token) else (), at + 1
-        if following == "*":
-            return rf"{re.escape(token)}\w*", (token,), at + 1
-        if following == "?":
-            return f"{re.escape(token)}?", (token[:-1],) if len(token) > 2 else (), at + 1
-        return re.escape(token), (token,) if len(token) > 1 else (), at
-
-    def _list(self, name: str) -> tuple[str, tuple[str, ...]]:
-        if name not in self._expanded:
-            if name not in self._lists:
-                raise ValueError(f"no list named @{name}")
-            self._expanded[name] = self._parse_whole("|".join(self._lists[name]))
-        return self._expanded[name]
-
-    def _stem(self, word: str) -> str:
-        if word in self._irregular:
-            return ""
-        return word[:-1] if word.endswith(("e", "y")) else word
-
-    def _inflect(self, word: str) -> list[str]:
-        if word in self._irregular:
-            return [word, *self._irregular[word]]
-        if word.endswith("e"):
-            return [word, word + "s", word + "d", word[:-1] + "ing"]
-        if word.endswith("y") and word[-2] not in _VOWELS:
-            return [word, word[:-1] + "ies", word[:-1] + "ied", word + "ing"]
-        if word.endswith(("s", "sh", "ch", "x", "z")):
-            return [word, word + "es", word + "ed", word + "ing"]
-        return [word, word + "s", word + "ed", word + "ing"]

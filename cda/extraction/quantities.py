@@ -85,7 +85,7 @@ class QuantityReader:
         self._number = re.compile(number)
         self._word = re.compile(rf"(?:{number_words})\b")
         self._second = re.compile(
-            rf"(?P<join>\s?(?:-|to|through|or|/|and)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
+            rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
         )
         self._unit = re.compile(rf"[ \x00-]*(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
@@ -99,7 +99,7 @@ class QuantityReader:
         taken = [(d.start, d.end) for d in dates]
         found = [Quantity(d.start, d.end, "date", Interval(0, 0), date=d, number_end=d.end) for d in dates]
         found += self._spans(note.norm, dates)
-        found += self._lexical(note.norm, sentence)
+        found += self._lexical(note, sentence)
         reached = sentence.start
         for token in sentence.tokens(note.norm):
             if token.start < reached or any(s <= token.start < e for s, e in taken):
@@ -125,9 +125,12 @@ class QuantityReader:
                 number_end=second.end,
             )
 
-    def _lexical(self, norm: str, sentence: Sentence) -> Iterator[Quantity]:
+    def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
+        bit = note.bit(sentence)
         for phrase, value in self._language.lexical_rates:
-            for match in phrase.find(norm, sentence.start, sentence.end):
+            if not note.mask(phrase) & bit:
+                continue
+            for match in phrase.regex.finditer(note.norm, sentence.start, sentence.end):
                 if value is not None:
                     yield Quantity(
                         match.start(),
@@ -142,6 +145,8 @@ class QuantityReader:
 
     def _at(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
         first = token.text[0]
+        if token.text in {"a", "an"}:
+            return self._single(norm, sentence, token)
         if not (first.isdigit() or first == "½" or token.text.partition("/")[0] in self._words):
             return None
         match = self._number.match(norm, token.start, sentence.end)
@@ -162,9 +167,17 @@ class QuantityReader:
         half = self._pattern["and_a_half"].match(norm, end, sentence.end)
         if half:
             low, high, end = low + 0.5, high + 0.5, half.end()
-        start, value, end, mark = self._qualified(norm, sentence, token.start, end, low, high)
+        start, value, end, mark = self._qualified(norm, sentence, (token.start, end), (low, high))
         quantity = Quantity(start - moved, end, "number", value, number_end=end, mark=mark)
         return self._with_unit(norm, sentence, quantity)
+
+    def _single(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
+        """`a month of`, `for a year`: one unit."""
+        unit = self._unit.match(norm, token.end, sentence.end)
+        if not unit or not (norm.startswith(" of ", unit.end()) or norm.endswith(" for ", 0, token.start)):
+            return None
+        name = next(u for u in self._units if unit[u])
+        return Quantity(token.start, unit.end(), "duration", Interval.exactly(1), name, number_end=token.end)
 
     def _range(
         self, norm: str, sentence: Sentence, second: re.Match[str], low: float, start: int
@@ -178,6 +191,8 @@ class QuantityReader:
         if join == "and":
             return (low, high, second.end(), 0) if re.search(r"between\s*$", before) else None
         origin = self._pattern["from"].search(before)
+        if join in {"->", "-->", "→", "=>"}:
+            return high, high, second.end(), 0
         if join == "to" and (high < low or origin):
             return high, high, second.end(), len(before) - origin.start() if origin else 0
         if join == "/" or high <= low:
@@ -194,9 +209,10 @@ class QuantityReader:
         )
 
     def _qualified(
-        self, norm: str, sentence: Sentence, start: int, end: int, low: float, high: float
+        self, norm: str, sentence: Sentence, span: tuple[int, int], ends: tuple[float, float]
     ) -> tuple[int, Interval, int, str | None]:
         """Apply the words around the number: at least, more than, up to, or more, every, ..."""
+        (start, end), (low, high) = span, ends
         window = norm[max(sentence.start, start - 30) : start]
         effect, mark = "exact", None
         for pattern, name in self._before:
@@ -246,7 +262,8 @@ class QuantityReader:
             name = next(u for u in self._units if unit[u])
             extra = Fraction(match["n"]) * DAYS[name] / DAYS[q.unit]
             if DAYS[name] < DAYS[q.unit]:
-                value = Interval(*(round(float(Fraction(str(v)) + extra), 6) for v in (q.value.lo, q.value.hi)))
+                low, high = (round(float(Fraction(str(v)) + extra), 6) for v in (q.value.lo, q.value.hi))
+                value = Interval(low, high)
                 return replace(q, value=value, end=unit.end())
         return self._bounded(norm, sentence, q)
 

@@ -23,7 +23,7 @@ def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: dat
         others = [m for m in usable if m.why]
         return Fact.unknown(name, _because(others[0], text) if others else None)
     if lexicon.is_quantity:
-        return _quantity(lexicon, holds, text, as_of)
+        return _quantity(lexicon, holds, text)
     return _state(lexicon, holds, usable, text)
 
 
@@ -74,7 +74,7 @@ def _state(lexicon: Lexicon, holds: Sequence[Mention], usable: Sequence[Mention]
     return _known(name, value, holds, text)
 
 
-def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str, as_of: date) -> Fact:
+def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
     """A quantity: agreeing values are narrowed, dated ones give the newest, trials give the longest."""
     name = lexicon.definition.name
     values = list(dict.fromkeys(m.value for m in holds if isinstance(m.value, Interval)))

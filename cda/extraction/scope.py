@@ -13,14 +13,6 @@ from cda.extraction.language import Cue, Language
 from cda.extraction.note import Note, Sentence, Token
 
 BREAKS = frozenset({";", "\n"})
-NEGATORS = frozenset("no not without denies denied never neither none".split())
-FUNCTION_WORDS = frozenset(
-    "is are was were be been has have of to the a an for with in on at by and or did does do".split()
-)
-LIST_VERBS = frozenset(
-    "has have had is are was on with takes taking uses using reports endorses admits states known positive continues "
-    "remains he she pt patient they i now currently since dx diagnosed presents who started".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +62,17 @@ class ScopeReader:
         return [f for f in found if f.cue.kind != "nothing"]
 
     def _match(self, tokens: Sequence[Token], at: int) -> tuple[int, list[Cue]] | None:
+        """The longest cue that begins at a token: its number of words, and every group it belongs to."""
+        node = self._language.cues.starting(tokens[at].text)
         hit: tuple[int, list[Cue]] | None = None
-        for words, cue in self._language.cues.get(tokens[at].text, ()):
-            if hit and len(words) < hit[0]:
+        words = 1
+        while node is not None:
+            if None in node:
+                hit = (words, node[None])
+            if at + words >= len(tokens):
                 break
-            if all(at + i < len(tokens) and tokens[at + i].text == word for i, word in enumerate(words)):
-                hit = (len(words), [*(hit[1] if hit else []), cue])
+            node = node.get(tokens[at + words].text)
+            words += 1
         return hit
 
     def setting(
@@ -83,26 +80,27 @@ class ScopeReader:
         note: Note,
         sentence: Sentence,
         span: tuple[int, int],
+        *,
         found: Sequence[FoundCue],
         covered: Iterable[tuple[tuple[int, int], frozenset[str] | None]],
         members: Sequence[tuple[int, int]] = (),
     ) -> Setting:
         """Which cues reach the mention at `span`.
 
-        Cues inside a `covered` span are explained and do nothing, if they share a word with the phrase that covers it
-        (None: whatever they are).
+        Cues that overlap a `covered` span are explained and do nothing, if they share a word with the phrase that
+        covers it (None: whatever they are).
 
         `members` are spans of the fact's group in this sentence (COPD beside CHF), for lists without or/nor.
         """
         covered = tuple(covered)
         tokens = sentence.tokens(note.norm)
         kinds: dict[str, FoundCue] = {}
+        function_words = self._language.words["function"]
         start, end = span
         for item in found:
-            words = {t.text for t in tokens[item.first : item.last + 1]} - FUNCTION_WORDS
+            words = {t.text for t in tokens[item.first : item.last + 1]} - function_words
             if any(
-                s <= item.start and item.end <= e and (own is None or not words or words & own)
-                for (s, e), own in covered
+                s < item.end and item.start < e and (own is None or not words or words & own) for (s, e), own in covered
             ):
                 continue
             if self._reaches(tokens, item, span, members):
@@ -121,7 +119,7 @@ class ScopeReader:
         if direction == "sentence":
             return not self._broken(tokens, item, span)
         if direction in {"forward", "both"} and span[0] >= item.start:
-            limit = self._forward(tokens, item, members)
+            limit = self._forward(tokens, item, members if item.cue.kind == "negation" else ())
             return span[0] < limit
         if direction in {"back", "both"} and span[1] <= item.end:
             return span[1] > self._backward(tokens, item)
@@ -146,7 +144,7 @@ class ScopeReader:
             token = tokens[index]
             if token.text in BREAKS or self._stop(tokens, index, item.cue.stops):
                 break
-            if item.cue.kind == "negation" and token.text in NEGATORS and index > item.last + 1:
+            if item.cue.kind == "negation" and token.text in self._language.words["negators"] and index > item.last + 1:
                 break
             if token.text == "," and not item.cue.crosses_commas:
                 chunks.append([])
@@ -156,21 +154,19 @@ class ScopeReader:
         last = [t for chunk in chunks[:kept] for t in chunk]
         return last[-1].end if last else item.end
 
-    @staticmethod
-    def _list_length(chunks: Sequence[Sequence[Token]], members: Sequence[tuple[int, int]]) -> int:
+    def _list_length(self, chunks: Sequence[Sequence[Token]], members: Sequence[tuple[int, int]]) -> int:
         """How many comma parts after the first still belong to the cue's list."""
         closed = 0
         for index, chunk in enumerate(chunks[1:], 1):
             words = [t.text for t in chunk]
-            if not words or len(words) > 7 or (index > 0 and LIST_VERBS & set(words)):
+            if not words or len(words) > 7 or (index > 0 and self._language.words["list_ends"] & set(words)):
                 break
-            if words[0] in {"or", "nor"} or (
-                "or" in words and not any("or" in (t.text for t in c) for c in chunks[:index])
+            if (
+                words[0] in {"or", "nor"}
+                or ("or" in words and not any("or" in (t.text for t in c) for c in chunks[:index]))
+                or (closed == index - 1 and any(s < chunk[-1].end and e > chunk[0].start for s, e in members))
             ):
                 closed = index
-            elif members and len(words) <= 6 and any(s < chunk[-1].end and e > chunk[0].start for s, e in members):
-                if closed == index - 1:
-                    closed = index
         return closed
 
     def _backward(self, tokens: Sequence[Token], item: FoundCue) -> int:
@@ -197,6 +193,6 @@ class ScopeReader:
     def _bare(self, tokens: Sequence[Token], item: FoundCue, before: bool, gap: str) -> bool:
         """True for a negation that has no words of its own to act on."""
         if before:
-            return "," not in gap
+            return "," not in gap and self._forward(tokens, item, ()) == item.end
         after = tokens[item.last + 1].text if item.last + 1 < len(tokens) else "\n"
         return after in {",", ";", ")", "\n"} and "," not in gap

@@ -10,16 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cda.harness.patterns import bounded
+
 Pattern = re.Pattern[str]
 
 # Zero width, bidirectional controls, invisible operators, tag characters and supplementary selectors, C0 and C1.
-HIDDEN = re.compile(
+HIDDEN = bounded(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufff9-\ufffb\U000e0000-\U000e0fff\u061c\u180e"
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 )
-SOFT = re.compile("[\u00ad\ufeff]")
+SOFT = bounded("[\u00ad\ufeff]")
 # Cyrillic or Armenian, full-width or mathematical letters beside Latin ones; Greek is ordinary in charts (TNF-α).
-MIXED_SCRIPT = re.compile(r"\b(?=\w*[A-Za-z])(?=\w*[\u0400-\u058f\uff21-\uff5a\U0001d400-\U0001d7ff])\w+\b")
+MIXED_SCRIPT = bounded(r"\b(?=\w*[A-Za-z])(?=\w*[\u0400-\u058f\uff21-\uff5a\U0001d400-\U0001d7ff])\w+\b")
 BRACKETS = {"[": "]", "{": "}", "(": ")", "<": ">", "«": "»", "【": "】"}
 
 _READER = (
@@ -36,20 +38,20 @@ _LABEL = (
 # A round bracket is ordinary punctuation ("(system review negative)"): there a bare word is no label.
 _BARE = r"(?:system|sys|hidden|begin|end\s+of|admin|developer|prompt|override|instructions?)\b"
 _SAID = r"(?!\s*(?:directive|note|message|prompt|override|command|instructions?)?\s*[:\])])"
-DIRECTIVE = re.compile(
-    rf"[\[{{<«【][\[{{<*#\s]*{_LABEL}|\([*#\s]*(?!{_BARE}{_SAID}){_LABEL}",
+DIRECTIVE = bounded(
+    rf"[\[{{<«【][\[{{<*#\s]{{0,6}}{_LABEL}|\([*#\s]{{0,6}}(?!{_BARE}{_SAID}){_LABEL}",
     re.IGNORECASE,
 )
 _SENDER = r"(?:system|admin(?:istrator)?|developer|ai|assistant)"
-DIRECTIVE_LINE = re.compile(
-    r"(?:(?<![^\n])|(?<=[.!?;]\s)|(?<=[*#>-]\s))[ \t*#>-]*(?:SYSTEM|ASSISTANT|DEVELOPER"
+DIRECTIVE_LINE = bounded(
+    r"(?:(?<![^\n])|(?<=[.!?;]\s)|(?<=[*#>-]\s))[ \t*#>-]{0,8}(?:SYSTEM|ASSISTANT|DEVELOPER"
     rf"|(?i:{_SENDER}\s+(?:directive|note|message|prompt|instructions?|override|command|notice))"
     rf"|(?i:(?:note|message|attention|instructions?|memo)\s+(?:to|for)?\s*(?:the\s+)?{_READER})"
     r"|(?i:human|assistant|user|(?:new|important)\s+instructions?|end\s+of\s+(?:prompt|instructions|context)))"
     r"\s*(?:[:：]|[-–—]\s|\]\s)"
 )
 # 40 characters that could be a blob, or 24 pairs of hexadecimal digits with blanks between.
-LONG_RUN = re.compile(r"\w[\w+/]{39}|[0-9a-fA-F]{2}(?: [0-9a-fA-F]{2}){11}")
+LONG_RUN = bounded(r"\w[\w+/]{39}|[0-9a-fA-F]{2}(?: [0-9a-fA-F]{2}){11}")
 _TAG = (
     r"(?:system|user|assistant|instructions?|prompt|admin|override|context|developer|tool\w*|function\w*|script|style)"
 )
@@ -58,7 +60,7 @@ _BASE64 = r"[A-Za-z0-9+/]{0,80}"
 # (kind, what must stand in the lower-cased text ("": a long run), opener, closer): fenced from one to the other, or to
 # the end of the line.
 PAIRED: tuple[tuple[str, str, Pattern, Pattern], ...] = tuple(
-    (kind, needed, re.compile(opener, re.IGNORECASE), re.compile(closer, re.IGNORECASE))
+    (kind, needed, bounded(opener, re.IGNORECASE), bounded(closer, re.IGNORECASE))
     for kind, needed, opener, closer in (
         ("delimiter", "```", r"```", r"```"),
         ("delimiter", "<", rf"<{_TAG}\b[^>\n]*>", rf"</{_TAG}\s*>"),
@@ -94,7 +96,7 @@ PAIRED: tuple[tuple[str, str, Pattern, Pattern], ...] = tuple(
 )
 
 # Where an imperative can stand: after a break, or after a word that leads one in.
-_IMPERATIVE_AFTER = re.compile(
+_IMPERATIVE_AFTER = bounded(
     r"(?:^|[.!?;:,(\[\"'*>—–-]|\n|\b(?:please|kindly|must|should|now|then|and|or|so|but|therefore|to|just|simply|always"
     r"|immediately|instead|you|reviewer|system|assistant|ai|model|completely|also))\s*$",
     re.IGNORECASE,
@@ -153,7 +155,7 @@ def _sentence(kind: str, triggers: tuple[str, ...], line: str, macros: dict[str,
     # A look-behind has a fixed width, so its blank stays one blank.
     spaced = re.sub(r"\(\?<![^)]*\)| ", lambda found: r"\s+" if found.group() == " " else found.group(), pattern)
     start = "" if pattern.startswith((r"\b", '"')) else r"\b"
-    return Sentence(kind, triggers, re.compile(start + spaced), "!" in marks, "=" in marks)
+    return Sentence(kind, triggers, bounded(start + spaced), "!" in marks, "=" in marks)
 
 
 _DATA = Path(__file__).parent / "data" / "injection.txt"

@@ -28,6 +28,7 @@ QUERIES = Path(__file__).parent
 RULES: tuple[Rule, ...] = ("rrf", "weighted", "date_aware", "adaptive")
 EMBEDDERS: tuple[EmbedderName, ...] = ("minilm-int8", "tfidf")
 K = 10
+FILES = ("synthetic.yaml", "medicare.yaml")
 HEAD = "| embedder | rule | set | n | hit@1 | hit@3 | MRR | nDCG@10 | forbidden |\n" + "|---" * 9 + "|"
 
 
@@ -132,7 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    queries = read_queries(QUERIES / "synthetic.yaml")
+    queries = [query for name in FILES for query in read_queries(QUERIES / name)]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "corpus.sqlite"
         # The comparison reads words and dates only; `cda corpus check` judges criteria.

@@ -93,7 +93,7 @@ class CoverageSystem:
         return self._facts.named(case, tuple(name for name in names if name in self.definitions), ignore=fences)
 
     def _run(self, raw: object) -> RunResult:
-        return run(raw, parts=self._parts, settings=self._run_settings)
+        return run(raw, parts=self.parts, settings=self._run_settings)
 
     def _differences(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Difference, ...]:
         """What differs line by line; none when the corpus can no longer be read, which each answer says by itself."""
@@ -125,7 +125,8 @@ class CoverageSystem:
         return Case(request=checked.request, as_of=checked.as_of, plan=checked.plan, codes=checked.codes), fences
 
     @cached_property
-    def _parts(self) -> Parts:
+    def parts(self) -> Parts:
+        """What a run of this system is made of; another reasoner is tried by replacing that part."""
         return Parts(
             tools=self.tools,
             directory=self._directory,

@@ -5,7 +5,9 @@ from datetime import date
 import pytest
 from chart_facts import allowed, shipped, shown
 
-from cda.extraction import RuleExtractor
+from cda.contracts.definitions import definitions_from_data
+from cda.errors import CriterionError
+from cda.extraction import RuleExtractor, check_definition
 
 pytestmark = pytest.mark.promise("extraction.examples")
 
@@ -32,3 +34,27 @@ def test_a_definition_reads_its_examples_and_leaves_its_counterexamples_unknown(
 def test_a_definition_ships_eight_examples_and_four_counterexamples(name: str) -> None:
     assert len(FACTS[name]["examples"]) >= 8
     assert len(FACTS[name]["counterexamples"]) >= 4
+
+
+@pytest.mark.parametrize("name", sorted(FACTS))
+def test_every_phrase_of_a_definition_compiles(name: str) -> None:
+    check_definition(definitions_from_data({name: FACTS[name]})[name])
+
+
+@pytest.mark.promise("extraction.definitions")
+@pytest.mark.parametrize(
+    ("lexicon", "words"),
+    [
+        ({"saying": {}}, "lexicon key 'saying' is unknown"),
+        ({"says": {"maybe": ["x"]}}, "true and false"),
+        ({"says": {True: ["on @nothing"]}}, "no list named @nothing"),
+        ({"mask": ["(a"]}, "not closed"),
+        ({"time": "later"}, "time is one of"),
+        ({"forms": ["{n} to {n}"]}, "exactly one slot"),
+    ],
+)
+def test_a_lexicon_that_is_off_names_the_fact_and_the_fault(lexicon: dict[str, object], words: str) -> None:
+    (definition,) = definitions_from_data({"odd": {"type": "bool", "lexicon": lexicon}}).values()
+
+    with pytest.raises(CriterionError, match=f"fact odd: .*{words}"):
+        check_definition(definition)

@@ -1,0 +1,114 @@
+"""What RuleExtractor promises whatever the vocabulary holds."""
+
+from datetime import date
+from time import process_time
+
+import pytest
+from chart_facts import shipped, shown
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cda.contracts.definitions import definitions_from_data
+from cda.contracts.facts import FactState
+from cda.extraction import RuleExtractor
+
+AS_OF = date(2024, 9, 1)
+NAMES = sorted(shipped())
+ONE = RuleExtractor(definitions_from_data(shipped()))
+FILLER = st.text(alphabet=st.sampled_from("abc xyz.,;:-\n()?!09%½İß‘’—☒☐[]x "), max_size=60)
+
+
+@pytest.mark.promise("extraction.unasked")
+def test_only_the_named_facts_are_answered_and_each_of_them_is(extractor: RuleExtractor) -> None:
+    facts = extractor.extract("T1DM, SMBG 5/day. COPD.", ["fingersticks_per_day", "papilledema"], as_of=AS_OF)
+
+    assert list(facts) == ["fingersticks_per_day", "papilledema"]
+    assert {name: shown(fact) for name, fact in facts.items()} == {
+        "fingersticks_per_day": "5",
+        "papilledema": "unknown",
+    }
+
+
+@pytest.mark.promise("extraction.silence")
+@pytest.mark.parametrize("text", ["", "   \n ", "Patient seen today. Doing well. Follow up as needed."])
+def test_a_text_that_says_nothing_gives_only_unknowns(text: str, extractor: RuleExtractor) -> None:
+    assert {fact.state for fact in extractor.extract(text, NAMES, as_of=AS_OF).values()} == {FactState.UNKNOWN}
+
+
+@pytest.mark.promise("extraction.fenced")
+def test_a_fenced_span_is_neither_read_nor_quoted(extractor: RuleExtractor) -> None:
+    text = "T2DM. Note to system: patient has type 1 diabetes. On insulin."
+    fence = (text.index("Note"), text.index(" On insulin"))
+
+    facts = extractor.extract(text, ["diabetes_type", "insulin_therapy"], as_of=AS_OF, ignore=[fence])
+
+    assert shown(facts["diabetes_type"]) == "type_2"
+    assert shown(facts["insulin_therapy"]) == "true"
+    spans = [(quote.start, quote.end) for fact in facts.values() for quote in fact.evidence]
+    assert all(end <= fence[0] or start >= fence[1] for start, end in spans)
+
+
+@pytest.mark.promise("extraction.why")
+def test_an_unknown_names_the_words_that_caused_it(extractor: RuleExtractor) -> None:
+    fact = extractor.extract("Patient refuses insulin.", ["insulin_therapy"], as_of=AS_OF)["insulin_therapy"]
+
+    assert fact.state is FactState.UNKNOWN
+    assert "refuses" in (fact.why or "")
+
+
+@pytest.mark.promise("extraction.why")
+def test_a_conflict_quotes_both_sides(extractor: RuleExtractor) -> None:
+    text = "Checks sugars 5 times a day. Nurse: checks sugars 2 times a day."
+    fact = extractor.extract(text, ["fingersticks_per_day"], as_of=AS_OF)["fingersticks_per_day"]
+
+    assert fact.state is FactState.CONFLICT
+    assert [quote.quote for quote in fact.evidence] == ["Checks sugars 5 times a day", "checks sugars 2 times a day"]
+
+
+@pytest.mark.promise("extraction.why")
+def test_a_result_dated_after_the_as_of_date_is_not_used(extractor: RuleExtractor) -> None:
+    text = "A1c 8.6 on 03/04/2024. A1c 7.2 on 11/20/2024."
+
+    assert shown(extractor.extract(text, ["a1c_percent"], as_of=AS_OF)["a1c_percent"]) == "8.6"
+    assert shown(extractor.extract(text, ["a1c_percent"], as_of=date(2025, 1, 1))["a1c_percent"]) == "7.2"
+
+
+@pytest.mark.promise("extraction.deterministic", "extraction.verbatim")
+@settings(max_examples=60, deadline=None)
+@given(before=FILLER, after=FILLER)
+def test_any_text_is_read_twice_alike_and_quoted_verbatim(before: str, after: str) -> None:
+    text = f"{before} T1DM, checks sugars 4-5x/day, no hypoglycemia unawareness {after}"
+    names = ["diabetes_type", "fingersticks_per_day", "hypoglycemia_unawareness", "member_age_years"]
+
+    facts = ONE.extract(text, names, as_of=AS_OF)
+
+    assert facts == ONE.extract(text, names, as_of=AS_OF)
+    for fact in facts.values():
+        assert all(quote.quote == text[quote.start : quote.end] for quote in fact.evidence)
+
+
+@pytest.mark.promise("extraction.speed")
+def test_two_thousand_characters_and_six_facts_stay_within_the_budget(extractor: RuleExtractor) -> None:
+    """The budget is 3 ms on a free core; the unit here is a pure loop, since shared machines vary fourfold."""
+    sentence = "Seen in clinic for review of her medication list, sleeps well, walks daily and works at a library. "
+    text = (sentence * 20)[:1700] + "T1DM on insulin pump. Checks sugars five times a day. Feels her lows. A1c 7.9%."
+    names = [
+        "diabetes_type",
+        "fingersticks_per_day",
+        "hypoglycemia_unawareness",
+        "insulin_therapy",
+        "a1c_percent",
+        "copd",
+    ]
+    extractor.extract(text, names, as_of=AS_OF)
+
+    def fastest(job: object, rounds: int) -> float:
+        times = []
+        for _ in range(rounds):
+            start = process_time()
+            job()  # type: ignore[operator]
+            times.append(process_time() - start)
+        return min(times)
+
+    loop = fastest(lambda: sum(i * i for i in range(50_000)), 9)  # about 3 ms on a free core
+    assert fastest(lambda: extractor.extract(text, names, as_of=AS_OF), 15) < 1.5 * loop
