@@ -4,15 +4,9 @@ carry the outcome. It sees clauses as the store holds them now and the evidence 
 from collections.abc import Mapping, Sequence
 
 from cda.contracts.decision import Claim, FactEvidence, Outcome
-from cda.contracts.facts import Fact, FactDefinition
+from cda.contracts.facts import Fact, FactDefinition, Interval
 from cda.contracts.policy_tools import ClauseView
-from cda.criteria.criterion import (
-    AddNode,
-    Criterion,
-    ReplaceLimit,
-    Statement,
-    parse_criterion,
-)
+from cda.criteria.criterion import AddNode, Criterion, ReplaceLimit, Statement, parse_criterion
 from cda.criteria.derive import derive_facts
 from cda.criteria.evaluate import Context, Node, evaluate
 from cda.criteria.governing import Governing
@@ -97,8 +91,10 @@ def _why_not_within(criterion: ReplaceLimit, claim: Claim, context: Context) -> 
     fact = context.facts.get(criterion.fact)
     if fact is None:
         return None if claim.status == "presumed" else "no quantity is shown"
-    high = getattr(fact.value, "hi", None)
-    within = "met" if high is not None and high <= criterion.value else "not_met"
+    if not isinstance(fact.value, Interval):
+        return "what is shown is no quantity"
+    beyond = fact.value.lo > criterion.value or (fact.value.lo == criterion.value and fact.value.lo_open)
+    within = "met" if fact.value.hi <= criterion.value else "not_met" if beyond else "unknown"
     return None if within == claim.status else f"the quantity shown is {within} under the rider's limit"
 
 
