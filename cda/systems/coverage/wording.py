@@ -15,10 +15,11 @@ def _listed(items: list[str]) -> str:
 
 
 def _missing(line: LineEvaluation) -> str:
-    needs = [
-        f"{missing.label} ({missing.fact}, {'in doubt' if missing.why else 'not stated'}, needed by {missing.clause_id})"
-        for missing in line.missing
-    ]
+    def state(fact: str) -> str:
+        read = line.facts.get(fact)
+        return "in doubt" if read is not None and read.why else "not stated"
+
+    needs = [f"{item.label} ({item.fact}, {state(item.fact)}, needed by {item.clause_id})" for item in line.missing]
     return f"{line.procedure_code}: missing: {_listed(needs)}"
 
 
