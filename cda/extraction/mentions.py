@@ -87,6 +87,7 @@ class Reader:
             (m.start(), m.start() + len(m[0].rstrip(TRAILING)))
             for sentence in self.note.chosen(mask)
             for m in phrase.regex.finditer(norm, sentence.start, sentence.end)
+            if m[0]
         ]
 
     def sayings(self, lexicon: Lexicon) -> list[Mention]:
@@ -282,8 +283,11 @@ class Reader:
     def measured(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions of a bool or class that follow from a measured value (a glucose of 48 is below 54)."""
         found = []
+        masks = [span for span, _ in self.spans(lexicon.masks)]
         for sentence in self.note.chosen(self._formed(lexicon.measured)):
             for q in self.quantities(sentence):
+                if any(s < q.end and q.start < e for s, e in masks):
+                    continue
                 for form in lexicon.measured:
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
@@ -338,6 +342,8 @@ def _negated(
 
 
 def _meets(q: Quantity, form: Form) -> bool:
+    if q.value.hi < form.least:
+        return False
     match form.op:
         case "<":
             return q.value.hi < form.bound or (q.value.hi == form.bound and q.value.hi_open)
