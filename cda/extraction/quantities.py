@@ -37,7 +37,7 @@ class QuantityReader:
         self._second = re.compile(
             rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
         )
-        self._unit = re.compile(rf"[ \x00-]*(?:{unit})'?(?!\w)\.?")
+        self._unit = re.compile(rf"[ \x00-]*(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
         self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
@@ -124,7 +124,8 @@ class QuantityReader:
     def _single(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
         """`a month of`, `for a year`: one unit."""
         unit = self._unit.match(norm, token.end, sentence.end)
-        if not unit or not (norm.startswith(" of ", unit.end()) or norm.endswith(" for ", 0, token.start)):
+        whole = norm.startswith((" full ", " whole ", " entire ", " solid "), token.end)
+        if not unit or not (whole or norm.startswith(" of ", unit.end()) or norm.endswith(" for ", 0, token.start)):
             return None
         name = next(u for u in self._units if unit[u])
         return Quantity(token.start, unit.end(), "duration", Interval.exactly(1), name, number_end=token.end)
