@@ -103,7 +103,13 @@ class Reader:
             covered = [*covered, ((mention.end, answer[2]), None)]
         for part in parts:
             setting = self._scope.setting(
-                self.note, sentence, part, found=self.cues(sentence), covered=covered, members=members, accepts=lexicon.accepts
+                self.note,
+                sentence,
+                part,
+                found=self.cues(sentence),
+                covered=covered,
+                members=members,
+                accepts=lexicon.accepts,
             )
             start, end = min(start, setting.start), max(end, setting.end)
             for kind, cue in setting.kinds.items():
