@@ -87,3 +87,14 @@ def test_deriving_twice_or_in_another_order_changes_nothing(facts: dict[str, boo
     reordered = {name: CHAIN[name] for name in order}
     assert derive_facts(state(CHAIN, dict(reversed(facts.items()))), reordered, DAY) == once
     assert {n: f.state for n, f in derive_facts(once, CHAIN, DAY).items()} == {n: f.state for n, f in once.items()}
+
+
+def test_the_group_closed_closes_each_member_and_a_stated_member_against_it_is_a_conflict(
+    definitions: dict[str, FactDefinition],
+) -> None:
+    """The group and its members derive each other; the cycle ends."""
+    assert {derived(definitions, significant_comorbidity=False)[name] for name in GROUP} == {False}
+
+    found = derived(definitions, significant_comorbidity=False, congestive_heart_failure=True)
+    assert found["congestive_heart_failure"] == found["significant_comorbidity"] == "conflict"
+    assert "copd" not in found
