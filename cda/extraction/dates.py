@@ -1,4 +1,4 @@
-"""Absolute dates and date spans as charts write them: 2024-03-15, 3/15/24, 03/2024, (3/24), March 15 2024, Mar 2024, 2024.
+"""Absolute dates and date spans of charts: 2024-03-15, 3/15/24, 03/2024, (3/24), March 15 2024, Mar 2024, 2024.
 
 A date is the interval of days it may mean (a month is its first to its last day). No relative words and no guessed
 years: "in March" is not a date.
