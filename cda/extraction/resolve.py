@@ -18,7 +18,7 @@ def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: dat
     if doubt := _blocking_doubt(lexicon, usable, holds):
         return Fact.unknown(name, _because(doubt, text))
     if now := [m for m in holds if m.now]:
-        holds = _with_silent_agreement(holds, now)
+        holds = _of_now(lexicon, holds, now)
     if not holds:
         others = [m for m in usable if m.why]
         return Fact.unknown(name, _because(others[0], text) if others else None)
@@ -27,9 +27,14 @@ def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: dat
     return _state(lexicon, holds, usable, text)
 
 
-def _with_silent_agreement(holds: list[Mention], now: list[Mention]) -> list[Mention]:
-    """Mentions said to be of now outrank the others."""
-    return now if {str(m.value) for m in now} != {str(m.value) for m in holds} else holds
+def _of_now(lexicon: Lexicon, holds: list[Mention], now: list[Mention]) -> list[Mention]:
+    """Mentions said to be of now outrank the others, save those that are dated as late (where dates decide)."""
+    if {str(m.value) for m in now} == {str(m.value) for m in holds}:
+        return holds
+    if lexicon.combine != "newest":
+        return now
+    latest = max((m.dated for m in now if m.dated), default=None)
+    return now + [m for m in holds if m not in now and latest and m.dated and m.dated >= latest]
 
 
 def _blocking_doubt(lexicon: Lexicon, mentions: Sequence[Mention], holds: Sequence[Mention]) -> Mention | None:
