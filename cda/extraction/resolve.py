@@ -6,7 +6,7 @@ from math import inf
 
 from cda.contracts.facts import Evidence, Fact, FactState, FactType, Interval, Value
 from cda.extraction.lexicon import Lexicon
-from cda.extraction.mentions import Mention, Standing
+from cda.extraction.standing import Mention, Standing
 
 
 def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: date) -> Fact:

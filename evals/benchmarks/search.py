@@ -52,7 +52,7 @@ from datetime import date
 from pathlib import Path
 from cda.retrieval.embedders import start_loading
 root = Path(sys.argv[2])
-start_loading("minilm-int8", root)
+start_loading("minilm-int8", root / "models")
 from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from corpus.store import CorpusStore
