@@ -8,6 +8,7 @@ as an interval (30 to 30.5 days a month), since a chart that counts days counts 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -45,11 +46,14 @@ class Quantity:
     mark: str | None = None
     number_end: int = 0
     date: DateSpan | None = None
+    days: Interval | None = None  # of a span between dates: its length in days, which is no rounded number of months
 
     def in_unit(self, unit: str | None) -> Interval:
         """The value in `unit` (day, week, month, year; per_day for a rate); other units are left as written."""
         if self.kind in {"rate", "amount"} and self.per:
             return _scaled(self.value, 1 / self.per, 1 / self.per)
+        if self.days is not None and unit in {"day", "week"}:
+            return _scaled(self.days, 1 / DAYS[unit], 1 / DAYS[unit])
         if self.kind == "duration" and self.unit and unit in DAYS:
             factor = DAYS[self.unit] / DAYS[unit]
             if self.unit == "day" and unit in {"month", "year"}:
@@ -69,6 +73,11 @@ def _scaled(value: Interval, low: Fraction, high: Fraction) -> Interval:
         return end if abs(end) == inf else round(float(Fraction(str(end)) * factor), 6)
 
     return Interval(times(value.lo, low), times(value.hi, high), value.lo_open, value.hi_open)
+
+
+def _whole_months(first: date, last: date) -> int:
+    """The calendar months from one day to another: January 15 to April 15 are three."""
+    return (last.year - first.year) * 12 + last.month - first.month - (last.day < first.day)
 
 
 class QuantityReader:
@@ -114,8 +123,9 @@ class QuantityReader:
         for first, second in pairwise(dates):
             if not self._pattern["span"].fullmatch(norm, first.end, second.start) or second.last <= first.first:
                 continue
-            low = max((second.first - first.last).days, 0) * 12 / 366
-            high = (second.last - first.first).days * 12 / 365
+            shortest, longest = max((second.first - first.last).days, 0), (second.last - first.first).days
+            whole = _whole_months(first.last, second.first) if shortest == longest else 0
+            low, high = max(shortest * 12 / 366, whole), max(longest * 12 / 365, whole)
             yield Quantity(
                 first.start,
                 second.end,
@@ -123,6 +133,7 @@ class QuantityReader:
                 Interval(round(low, 2), round(high, 2)),
                 "month",
                 number_end=second.end,
+                days=Interval(float(shortest), float(longest)),
             )
 
     def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
