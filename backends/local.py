@@ -1,7 +1,9 @@
-"""Exact vector search over memory-mapped files: mask first, then only the rows of the pinned partition.
+"""Exact vector search over memory-mapped files: mask first, then only the rows from the first admitted to the last.
 
-Rows are kept sorted by (partition, id), so a search that names its payer reads one contiguous slice. At 100,000 x 384
-that is 7 to 12 times less memory traffic than a full scan, and memory traffic is all that an exact scan costs.
+Rows are kept sorted by partition, then by their days from the last field to the first (end, then start), then by id. A
+search that names its payer reads inside one contiguous slice, and a date leaves of it little more than what is in
+effect. At 100,000 x 384 that is 7 to 12 times less memory traffic than a full scan, and memory traffic is all that an
+exact scan costs.
 """
 
 import json
@@ -19,6 +21,7 @@ from backends.base import Capabilities, Hit, IndexSpec, Record, SearchPage, Targ
 from backends.columns import Columns
 from backends.errors import BackendError, IndexAbsent, IndexMismatch, InvalidFilter, InvalidRecord
 from backends.filters import Where, pinned
+from backends.schema import Kind
 
 FORMAT = 1
 CAPABILITIES = Capabilities(
@@ -128,7 +131,9 @@ def _checked(spec: IndexSpec, records: Iterable[Record]) -> list[Record]:
         except InvalidFilter as why:
             raise InvalidRecord(f"record {record.id!r}: {why}") from None
         rows.append(Record(record.id, vector, record.meta, record.content_hash))
-    rows.sort(key=lambda record: (str(record.meta[spec.schema.partition]), record.id))
+    days = [field.name for field in reversed(spec.schema.fields) if field.kind is Kind.DAY]
+    partition = spec.schema.partition
+    rows.sort(key=lambda record: (record.meta[partition], [record.meta[name] for name in days], record.id))
     return rows
 
 
@@ -219,9 +224,13 @@ def _page(
     opened: _Open, slices: list[tuple[int, int]], admitted: list[NDArray[np.intp]], vector: Vector, k: int
 ) -> SearchPage:
     scored: list[tuple[float, str, int]] = []
-    for (start, stop), rows in zip(slices, admitted, strict=True):
+    for (start, _), rows in zip(slices, admitted, strict=True):
+        if not rows.size:
+            continue
         # Row by row, not as a matrix product: one thread, half the CPU, and no score depends on the row's neighbours.
-        scores = np.clip(np.vecdot(opened.vectors[start:stop], vector)[rows], -1.0, 1.0)
+        first = int(rows[0])
+        scanned = opened.vectors[start + first : start + int(rows[-1]) + 1]
+        scores = np.clip(np.vecdot(scanned, vector)[rows - first], -1.0, 1.0)
         for i in _best(scores, k):
             row = start + int(rows[i])
             scored.append((round(float(scores[i]), 6), opened.ids[row], row))

@@ -1,5 +1,6 @@
 """The `cda` command: a group whose commands come from entry points. No business logic, nothing heavy imported."""
 
+import io
 import os
 import sys
 from importlib.metadata import EntryPoint, entry_points
@@ -54,6 +55,10 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; every deliberate error is one line on stderr and an exit code of the list in `--help`."""
     code = 0
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # JSON is UTF-8 whatever the locale, and no letter of a chart may stop an answer.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         result = cli.main(standalone_mode=False)
         code = result if isinstance(result, int) else 0

@@ -16,8 +16,12 @@ def examine(settings: Settings) -> list[Finding]:
     """The findings of every installed check, in the order of the checks' names."""
     findings: list[Finding] = []
     for point in sorted(entry_points(group="cda.doctor_checks"), key=lambda found: found.name):
-        check: DoctorCheck = point.load()
-        findings += check(settings)
+        try:
+            check: DoctorCheck = point.load()
+            findings += check(settings)
+        except Exception as error:  # the doctor's own boundary: one broken check hides no other
+            detail = f"the check itself failed ({type(error).__name__})"
+            findings.append(Finding(name=point.name, state="fail", detail=detail, remedy="install the package again"))
     return findings
 
 

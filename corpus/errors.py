@@ -12,7 +12,7 @@ class StoreMissing(CorpusError):
 
 
 class StoreDamaged(CorpusError):
-    """A clause's text does not have the hash it is stored under; the store must be built again."""
+    """The file is damaged, or a clause's text does not have the hash it is stored under; it must be built again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,8 +219,13 @@ class CorpusStore:
         return _version_record(rows[0])
 
     def _rows(self, sql: str, *values: str) -> list[Any]:
-        with self._lock:
-            return self._connection.execute(sql, values).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(sql, values).fetchall()
+        except sqlite3.ProgrammingError:
+            raise  # the store was closed: a fault of the caller
+        except sqlite3.DatabaseError:
+            raise StoreDamaged(f"{self.path} is damaged; build it again with: cda corpus build") from None
 
 
 def _version_record(row: Any) -> VersionRecord:

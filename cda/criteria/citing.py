@@ -193,7 +193,7 @@ def _patched_node(node: Node, rider: str) -> Node:
 def _superseded(finding: Finding) -> bool:
     """True for a limit that a rider replaced and the request keeps: the bulletin's own figure decides nothing."""
     replaced = finding.rule.role is Role.LIMIT and bool(finding.rule.patched_by)
-    return replaced and finding.truth is not Truth.NOT_MET
+    return replaced and finding.truth is Truth.MET
 
 
 def _as_authored(finding: Finding, context: Context) -> Deciding:

@@ -34,10 +34,6 @@ class Derivations:
 
     def __init__(self, definitions: Mapping[str, FactDefinition], names: Iterable[str]) -> None:
         self.definitions = definitions
-        # Presumptions belong to criteria: a rule must not turn one into a derived fact.
-        self._plain = {
-            name: replace(d, presume=None) if d.presume is not None else d for name, d in definitions.items()
-        }
         self._rules: list[_Derivation] = []
         self._sources: set[str] = set()
         waiting, seen = deque(sorted(names)), set[str]()
@@ -51,6 +47,8 @@ class Derivations:
                 used = facts_of(rule.when) | ({rule.source} if rule.source else set())
                 self._sources |= {*used, name}
                 waiting.extend(sorted(used))
+        # Presumptions belong to criteria: a rule must not turn one into a derived fact.
+        self._plain = {name: replace(definitions[name], presume=None) for name in sorted(self._sources)}
 
     @property
     def facts(self) -> frozenset[str]:

@@ -7,8 +7,9 @@ from math import inf
 
 from cda.contracts.facts import Interval
 from cda.extraction.lexicon import Lexicon
-from cda.extraction.mentions import Mention, Reader
-from cda.extraction.quantities import DAYS, Quantity
+from cda.extraction.mentions import Reader
+from cda.extraction.standing import Mention
+from cda.extraction.units import DAYS, Quantity
 
 
 def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mention]:

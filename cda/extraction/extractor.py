@@ -66,8 +66,9 @@ class RuleExtractor:
         if name not in self._lexicons:
             compiler = shared_language().compiler
             lexicon = compile_lexicon(self._definitions[name], compiler)
-            self._lexicons[name] = lexicon
+            # The lexicon last: another thread that sees it must find its words.
             self._words[name] = compiler.gates.long_words(repr(self._definitions[name].lexicon))
+            self._lexicons[name] = lexicon
         return self._lexicons[name]
 
 

@@ -213,8 +213,10 @@ class Note:
             if plain[at] == "\n":
                 out[at] = "\n" if self._breaks(plain, at) else " "
             elif self._ends_sentence(plain, at, match.end()):
-                for i in range(at, match.end()):
-                    out[i] = "\n"
+                # a question mark stays, as the doubt it is
+                ends = [i for i in range(at, match.end()) if plain[i] != "?"] or [match.end()]
+                for i in ends:
+                    out[i : i + 1] = "\n" if i < len(out) else ""
         return "".join(out)
 
     def _ends_sentence(self, plain: str, at: int, after: int) -> bool:

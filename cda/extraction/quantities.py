@@ -1,13 +1,11 @@
 """Quantities of a sentence: numbers in digits and words, ranges, rates, durations, ages, dates and what qualifies them.
 
-A quantity is read from its number outward and keeps its offsets; which fact it belongs to is decided in binding.py.
-Units and their conversions are a closed table: 1 month = 13/3 weeks = 1/12 year, 1 week = 7 days. Days become months
-as an interval (30 to 30.5 days a month), since a chart that counts days counts no calendar months.
+A quantity is read from its number outward and keeps its offsets; which fact it belongs to is decided in mentions.py.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import lru_cache
@@ -18,61 +16,10 @@ from cda.contracts.facts import Interval
 from cda.extraction.dates import DateSpan, find_dates
 from cda.extraction.language import Language
 from cda.extraction.note import Note, Sentence, Token
+from cda.extraction.units import DAYS, Quantity
 
-DAYS = {
-    "hour": Fraction(1, 24),
-    "day": Fraction(1),
-    "week": Fraction(7),
-    "month": Fraction(91, 3),
-    "year": Fraction(364),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """One quantity as written.
-
-    kind: number | times | rate | duration | percent | age | mmol (mmol/mol) | date. `unit` is the time unit of a
-    duration; `per` the days a rate counts over. `mark` says why it may not be taken as it stands: "ago" (a point in
-    time), "interval" (every, in, within), "old" (the value moved away from).
-    """
-
-    start: int
-    end: int
-    kind: str
-    value: Interval
-    unit: str | None = None
-    per: Fraction | None = None
-    mark: str | None = None
-    number_end: int = 0
-    date: DateSpan | None = None
-    days: Interval | None = None  # of a span between dates: its length in days, which is no rounded number of months
-
-    def in_unit(self, unit: str | None) -> Interval:
-        """The value in `unit` (day, week, month, year; per_day for a rate); other units are left as written."""
-        if self.kind in {"rate", "amount"} and self.per:
-            return _scaled(self.value, 1 / self.per, 1 / self.per)
-        if self.days is not None and unit in {"day", "week"}:
-            return _scaled(self.days, 1 / DAYS[unit], 1 / DAYS[unit])
-        if self.kind == "duration" and self.unit and unit in DAYS:
-            factor = DAYS[self.unit] / DAYS[unit]
-            if self.unit == "day" and unit in {"month", "year"}:
-                return _scaled(self.value, factor * Fraction(182, 183), factor * Fraction(91, 90))
-            return _scaled(self.value, factor, factor)
-        return self.value
-
-    def over(self, days: int) -> Interval | None:
-        """The count over `days` days: as written, or a daily count times the days; other periods say nothing."""
-        if self.per == days:
-            return self.value
-        return _scaled(self.value, Fraction(days), Fraction(days)) if self.per == 1 else None
-
-
-def _scaled(value: Interval, low: Fraction, high: Fraction) -> Interval:
-    def times(end: float, factor: Fraction) -> float:
-        return end if abs(end) == inf else round(float(Fraction(str(end)) * factor), 6)
-
-    return Interval(times(value.lo, low), times(value.hi, high), value.lo_open, value.hi_open)
+# 9/12 is a date without a year and 4/5 a strength: neither is a number of anything
+_FRACTION = re.compile(r"/\d")
 
 
 def _whole_months(first: date, last: date) -> int:
@@ -96,7 +43,7 @@ class QuantityReader:
         self._second = re.compile(
             rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
         )
-        self._unit = re.compile(rf"[ \x00-]*(?:{unit})'?(?!\w)\.?")
+        self._unit = re.compile(rf"[ \x00-]*(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
         self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
@@ -163,7 +110,7 @@ class QuantityReader:
         match = self._number.match(norm, token.start, sentence.end)
         if not match:
             return None
-        low = self._value(match[0])
+        low = None if _FRACTION.match(norm, match.end()) else self._value(match[0])
         if low is None:
             return None
         high, end = low, match.end()
@@ -185,7 +132,8 @@ class QuantityReader:
     def _single(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
         """`a month of`, `for a year`: one unit."""
         unit = self._unit.match(norm, token.end, sentence.end)
-        if not unit or not (norm.startswith(" of ", unit.end()) or norm.endswith(" for ", 0, token.start)):
+        whole = norm.startswith((" full ", " whole ", " entire ", " solid "), token.end)
+        if not unit or not (whole or norm.startswith(" of ", unit.end()) or norm.endswith(" for ", 0, token.start)):
             return None
         name = next(u for u in self._units if unit[u])
         return Quantity(token.start, unit.end(), "duration", Interval.exactly(1), name, number_end=token.end)

@@ -7,7 +7,7 @@ from math import inf
 
 from cda.contracts.facts import Evidence, Fact, FactState, FactType, Interval, Value
 from cda.extraction.lexicon import Lexicon
-from cda.extraction.mentions import Mention, Standing
+from cda.extraction.standing import Mention, Standing
 
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*$", re.M)
 
@@ -20,6 +20,8 @@ def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: dat
     holds = [m for m in usable if m.standing is Standing.HOLDS]
     if doubt := _blocking_doubt(lexicon, usable, holds):
         return Fact.unknown(name, _because(doubt, text))
+    if lexicon.combine == "longest" and _differs_by_note(holds, text):
+        return _conflict(name, holds, text)
     if now := [m for m in holds if m.now]:
         holds = _with_silent_agreement(holds, now)
     if not holds:
@@ -89,7 +91,7 @@ def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
         shared = _shared(values)
         if shared is not None:
             return _known(name, shared, holds, text)
-        if lexicon.combine != "longest" or _differs_by_note(holds, text):
+        if lexicon.combine != "longest":
             return _conflict(name, holds, text)
         return _known(name, _longest(values), holds, text)
     return _known(name, values[0], holds, text)

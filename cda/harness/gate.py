@@ -85,7 +85,10 @@ def _shared(found: Findings, floor: float) -> Iterable[str]:
         yield "no_gap: the refusal names nothing that is missing"
     if answer.confidence < floor:
         yield f"confidence: {answer.confidence:.2f} is below {floor:.2f}"
+    raised = {reason.partition(": ")[2] for line in found.lines for reason in line.review_reasons}
     for conflict in answer.noted_conflicts:
+        if any(conflict.text.startswith(words) for words in raised):
+            continue  # the lines that it concerns raise it themselves
         if conflict.kind == "fact":
             yield f"fact_conflict: {conflict.text}"
         elif conflict.changes_answer:

@@ -26,13 +26,14 @@ from cda.harness.injection_patterns import (
     SENTENCES,
     SOFT,
 )
+from cda.harness.patterns import bounded
 from cda.harness.sentences import Span, chart_sentences, lowered
 
 FieldName = Literal["narrative", "question"]
 Found = tuple[int, int, str]
 # A bracket that is only a label ("[SYSTEM DIRECTIVE]") speaks of what follows it.
 _LABEL_WORDS = 4
-_LONGEST_BRACKET = 4000
+_LONGEST_BRACKET = 2000
 
 
 def visible(text: str) -> tuple[str, int | None]:
@@ -66,18 +67,25 @@ def fenced(text: str, flags: Iterable[InjectionFlag], field: FieldName) -> str:
 
 
 def _blank(text: str, spans: Iterable[Span]) -> str:
-    for start, end in spans:
-        text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
-    return text
+    pieces: list[str] = []
+    position = 0
+    for start, end in sorted(spans):
+        if end > position:
+            left = max(start, position)
+            pieces += [text[position:left], re.sub(r"[^\n]", " ", text[left:end])]
+            position = end
+    return "".join([*pieces, text[position:]])
 
 
 def _brackets(text: str) -> Iterator[Found]:
-    for found in DIRECTIVE.finditer(text):
+    position = 0
+    while found := DIRECTIVE.search(text, position):
         end = _closing(text, found.start())
         inside = text[found.start() + 1 : end - 1]
         if len(inside.split()) <= _LABEL_WORDS:
             end = _sentence_end(text, end)
         yield found.start(), end, "directive_block"
+        position = max(end, found.end())
 
 
 def _closing(text: str, start: int) -> int:
@@ -88,12 +96,11 @@ def _closing(text: str, start: int) -> int:
         depth += (text[position] == opener) - (text[position] == closer)
         if depth == 0:
             return position + 1
-    line = text.find("\n", start)
-    return len(text) if line < 0 else line
+    return _line_end(text, start)
 
 
 def _sentence_end(text: str, position: int) -> int:
-    rest = text[position:]
+    rest = text[position : position + _LONGEST_BRACKET]
     lead = len(rest) - len(rest.lstrip(" \t:-\n"))
     sentences = chart_sentences(rest[lead:])
     return position + lead + sentences[0][1] if sentences else position
@@ -103,20 +110,28 @@ def _blocks(text: str) -> Iterator[Found]:
     low = text.lower()
     blob = LONG_RUN.search(text) is not None
     for kind, needed, opener, closer in PAIRED:
-        for found in opener.finditer(text) if (needed in low if needed else blob) else ():
-            closing = closer.search(text, found.end())
-            line = text.find("\n", found.end())
-            end = closing.end() if closing else len(text) if line < 0 else line
+        position = 0 if (needed in low if needed else blob) else len(text)
+        while found := bounded(opener, re.IGNORECASE).search(text, position):
+            closing = bounded(closer, re.IGNORECASE).search(text, found.end())
+            end = closing.end() if closing else _line_end(text, found.end())
             yield found.start(), end, kind
+            position = max(end, found.end())
 
 
 def _lines(text: str) -> Iterator[Found]:
-    for found in DIRECTIVE_LINE.finditer(text):
-        line = text.find("\n", found.end())
+    position = 0
+    while found := DIRECTIVE_LINE.search(text, position):
         # On a line of its own the label rules the line; inside a paragraph it rules the sentence after it.
-        alone = found.start() == 0 or text[found.start() - 1] == "\n"
-        end = (len(text) if line < 0 else line) if alone and line >= 0 else _sentence_end(text, found.end())
+        line = _line_end(text, found.end())
+        alone = line < len(text) and (found.start() == 0 or text[found.start() - 1] == "\n")
+        end = line if alone else _sentence_end(text, found.end())
         yield found.start(), end, "directive_block"
+        position = max(end, found.end())
+
+
+def _line_end(text: str, position: int) -> int:
+    line = text.find("\n", position)
+    return len(text) if line < 0 else line
 
 
 def _in_sentences(text: str) -> Iterator[Found]:

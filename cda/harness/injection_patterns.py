@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-Pattern = re.Pattern[str]
+from cda.harness.patterns import bounded
 
 # Zero width, bidirectional controls, invisible operators, tag characters and supplementary selectors, C0 and C1.
-HIDDEN = re.compile(
+HIDDEN = bounded(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufff9-\ufffb\U000e0000-\U000e0fff\u061c\u180e"
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 )
-SOFT = re.compile("[\u00ad\ufeff]")
+SOFT = bounded("[\u00ad\ufeff]")
 # Cyrillic or Armenian, full-width or mathematical letters beside Latin ones; Greek is ordinary in charts (TNF-α).
-MIXED_SCRIPT = re.compile(r"\b(?=\w*[A-Za-z])(?=\w*[\u0400-\u058f\uff21-\uff5a\U0001d400-\U0001d7ff])\w+\b")
+MIXED_SCRIPT = bounded(r"\b(?=\w*[A-Za-z])(?=\w*[\u0400-\u058f\uff21-\uff5a\U0001d400-\U0001d7ff])\w+\b")
 BRACKETS = {"[": "]", "{": "}", "(": ")", "<": ">", "«": "»", "【": "】"}
 
 _READER = (
@@ -36,20 +36,20 @@ _LABEL = (
 # A round bracket is ordinary punctuation ("(system review negative)"): there a bare word is no label.
 _BARE = r"(?:system|sys|hidden|begin|end\s+of|admin|developer|prompt|override|instructions?)\b"
 _SAID = r"(?!\s*(?:directive|note|message|prompt|override|command|instructions?)?\s*[:\])])"
-DIRECTIVE = re.compile(
-    rf"[\[{{<«【][\[{{<*#\s]*{_LABEL}|\([*#\s]*(?!{_BARE}{_SAID}){_LABEL}",
+DIRECTIVE = bounded(
+    rf"[\[{{<«【][\[{{<*#\s]{{0,6}}{_LABEL}|\([*#\s]{{0,6}}(?!{_BARE}{_SAID}){_LABEL}",
     re.IGNORECASE,
 )
 _SENDER = r"(?:system|admin(?:istrator)?|developer|ai|assistant)"
-DIRECTIVE_LINE = re.compile(
-    r"(?:(?<![^\n])|(?<=[.!?;]\s)|(?<=[*#>-]\s))[ \t*#>-]*(?:SYSTEM|ASSISTANT|DEVELOPER"
+DIRECTIVE_LINE = bounded(
+    r"(?:(?<![^\n])|(?<=[.!?;]\s)|(?<=[*#>-]\s))[ \t*#>-]{0,8}(?:SYSTEM|ASSISTANT|DEVELOPER"
     rf"|(?i:{_SENDER}\s+(?:directive|note|message|prompt|instructions?|override|command|notice))"
     rf"|(?i:(?:note|message|attention|instructions?|memo)\s+(?:to|for)?\s*(?:the\s+)?{_READER})"
     r"|(?i:human|assistant|user|(?:new|important)\s+instructions?|end\s+of\s+(?:prompt|instructions|context)))"
     r"\s*(?:[:：]|[-–—]\s|\]\s)"
 )
 # 40 characters that could be a blob, or 24 pairs of hexadecimal digits with blanks between.
-LONG_RUN = re.compile(r"\w[\w+/]{39}|[0-9a-fA-F]{2}(?: [0-9a-fA-F]{2}){11}")
+LONG_RUN = bounded(r"\w[\w+/]{39}|[0-9a-fA-F]{2}(?: [0-9a-fA-F]{2}){11}")
 _TAG = (
     r"(?:system|user|assistant|instructions?|prompt|admin|override|context|developer|tool\w*|function\w*|script|style)"
 )
@@ -57,44 +57,41 @@ _BASE64 = r"[A-Za-z0-9+/]{0,80}"
 
 # (kind, what must stand in the lower-cased text ("": a long run), opener, closer): fenced from one to the other, or to
 # the end of the line.
-PAIRED: tuple[tuple[str, str, Pattern, Pattern], ...] = tuple(
-    (kind, needed, re.compile(opener, re.IGNORECASE), re.compile(closer, re.IGNORECASE))
-    for kind, needed, opener, closer in (
-        ("delimiter", "```", r"```", r"```"),
-        ("delimiter", "<", rf"<{_TAG}\b[^>\n]*>", rf"</{_TAG}\s*>"),
-        ("delimiter", "<|", r"<\|[a-z_]+\|>", r"<\|(?:im_)?end\w*\|>"),
-        ("delimiter", "inst]", r"\[/?inst\]", r"\[/inst\]"),
-        ("delimiter", "sys>>", r"<</?sys>>", r"<</sys>>"),
-        ("delimiter", "<!--", r"<!--", r"-->"),
-        (
-            "delimiter",
-            "##",
-            r"(?m)^\s*#{2,}\s*(?:system|instructions?|assistant|user|human|response|new\s+task|override)\b",
-            r"\n\s*\n",
-        ),
-        (
-            "delimiter",
-            "of",
-            r"[-=*]{3,}\s*(?:begin|end|start)\s+of\s+(?:the\s+)?(?:system|prompt|instructions?|context|input|user"
-            r"|narrative|document)\b[^\n]*?(?:[-=*]{3,}|$)",
-            r"\s*",
-        ),
-        ("delimiter", "role", r"\{?\s*[\"']role[\"']\s*:\s*[\"'](?:system|assistant|user|developer)", r"\}"),
-        (
-            "encoded_blob",
-            "",
-            rf"(?<![A-Za-z0-9+/=])(?={_BASE64}\d)(?={_BASE64}(?-i:[A-Z]))(?={_BASE64}(?-i:[a-z]))[A-Za-z0-9+/]{{40,}}={{0,2}}",
-            r"",
-        ),
-        ("encoded_blob", "", r"\b(?:[0-9a-f]{2}\s?){24,}\b", r""),
-        ("encoded_blob", "\\", r"(?:\\[ux][0-9a-f]{2,4}){4,}", r""),
-        ("encoded_blob", "%", r"(?:%[0-9a-f]{2}){6,}", r""),
-        ("encoded_blob", "&#", r"(?:&#x?[0-9a-f]{2,6};){4,}", r""),
-    )
+PAIRED: tuple[tuple[str, str, str, str], ...] = (
+    ("delimiter", "```", r"```", r"```"),
+    ("delimiter", "<", rf"<{_TAG}\b[^>\n]*>", rf"</{_TAG}\s*>"),
+    ("delimiter", "<|", r"<\|[a-z_]+\|>", r"<\|(?:im_)?end\w*\|>"),
+    ("delimiter", "inst]", r"\[/?inst\]", r"\[/inst\]"),
+    ("delimiter", "sys>>", r"<</?sys>>", r"<</sys>>"),
+    ("delimiter", "<!--", r"<!--", r"-->"),
+    (
+        "delimiter",
+        "##",
+        r"(?m)^\s*#{2,}\s*(?:system|instructions?|assistant|user|human|response|new\s+task|override)\b",
+        r"\n\s*\n",
+    ),
+    (
+        "delimiter",
+        "of",
+        r"[-=*]{3,}\s*(?:begin|end|start)\s+of\s+(?:the\s+)?(?:system|prompt|instructions?|context|input|user"
+        r"|narrative|document)\b[^\n]*?(?:[-=*]{3,}|$)",
+        r"\s*",
+    ),
+    ("delimiter", "role", r"\{?\s*[\"']role[\"']\s*:\s*[\"'](?:system|assistant|user|developer)", r"\}"),
+    (
+        "encoded_blob",
+        "",
+        rf"(?<![A-Za-z0-9+/=])(?={_BASE64}\d)(?={_BASE64}(?-i:[A-Z]))(?={_BASE64}(?-i:[a-z]))[A-Za-z0-9+/]{{40,}}={{0,2}}",
+        r"",
+    ),
+    ("encoded_blob", "", r"\b(?:[0-9a-f]{2}\s?){24,}\b", r""),
+    ("encoded_blob", "\\", r"(?:\\[ux][0-9a-f]{2,4}){4,}", r""),
+    ("encoded_blob", "%", r"(?:%[0-9a-f]{2}){6,}", r""),
+    ("encoded_blob", "&#", r"(?:&#x?[0-9a-f]{2,6};){4,}", r""),
 )
 
 # Where an imperative can stand: after a break, or after a word that leads one in.
-_IMPERATIVE_AFTER = re.compile(
+_IMPERATIVE_AFTER = bounded(
     r"(?:^|[.!?;:,(\[\"'*>—–-]|\n|\b(?:please|kindly|must|should|now|then|and|or|so|but|therefore|to|just|simply|always"
     r"|immediately|instead|you|reviewer|system|assistant|ai|model|completely|also))\s*$",
     re.IGNORECASE,
@@ -107,7 +104,7 @@ class Sentence:
 
     kind: str
     triggers: tuple[str, ...]
-    pattern: Pattern
+    source: str
     imperative: bool
     cased: bool
 
@@ -115,8 +112,8 @@ class Sentence:
         """Spans in `text`, whose lower case of equal length is `low`."""
         if not any(word in low or (self.cased and word in text) for word in self.triggers):
             return
-        read, position = (text if self.cased else low), 0
-        while found := self.pattern.search(read, position):
+        pattern, read, position = bounded(self.source), (text if self.cased else low), 0
+        while found := pattern.search(read, position):
             fits = not self.imperative or _IMPERATIVE_AFTER.search(read[max(0, found.start() - 20) : found.start()])
             if fits:
                 yield found.span()
@@ -153,7 +150,7 @@ def _sentence(kind: str, triggers: tuple[str, ...], line: str, macros: dict[str,
     # A look-behind has a fixed width, so its blank stays one blank.
     spaced = re.sub(r"\(\?<![^)]*\)| ", lambda found: r"\s+" if found.group() == " " else found.group(), pattern)
     start = "" if pattern.startswith((r"\b", '"')) else r"\b"
-    return Sentence(kind, triggers, re.compile(start + spaced), "!" in marks, "=" in marks)
+    return Sentence(kind, triggers, start + spaced, "!" in marks, "=" in marks)
 
 
 _DATA = Path(__file__).parent / "data" / "injection.txt"

@@ -192,7 +192,9 @@ def _work(request: CoverageRequest, parts: Parts, settings: RunSettings, budget:
 
 
 def _fences(preflight: Preflight) -> list[tuple[int, int]]:
-    return [(flag.start, flag.end) for flag in preflight.injection_flags if flag.field == "narrative"]
+    # An empty span only marks where hidden characters stood; nothing is left there to fence.
+    flags = (flag for flag in preflight.injection_flags if flag.field == "narrative" and flag.start < flag.end)
+    return [(flag.start, flag.end) for flag in flags]
 
 
 def _read(case: Case, preflight: Preflight, parts: Parts, state: _Run) -> None:

@@ -1,12 +1,13 @@
 """Names of people in chart language: labelled, titled, signed, related, or made of a common given name.
 
 Nothing is a name by its capital alone, so drug, disease and test names stay; `phi_words` decides the doubtful cases.
-Known gap: a bare surname or rare given name without label, title, age or relation stays in the text.
+Known gap: a bare surname or rare given name without label, title, initial, age, relation or verb of telling stays.
 """
 
 import re
 from collections.abc import Iterator
 
+from cda.harness.patterns import bounded
 from cda.harness.phi_patterns import triggers
 from cda.harness.phi_words import GIVEN_NAMES, NOT_NAMES, SURNAMES_TOO
 
@@ -30,8 +31,8 @@ _KIN = (
 )
 
 # (trigger words and marks, pattern, strong). A strong label accepts eponyms and single words in capitals.
-_PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], re.Pattern[str], bool], ...] = tuple(
-    (*triggers(listed), re.compile(pattern), strong)
+_PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], str, bool], ...] = tuple(
+    (*triggers(listed), pattern, strong)
     for listed, pattern, strong in (
         (
             "name|names",
@@ -52,43 +53,56 @@ _PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], re.Pattern[str], bool], 
         ("initial|initials", r"(?i:initials?)\s*[:=]?\s*(?:are\s+|is\s+)?(?P<v>(?:[A-Z]\.?\s?){2,3})(?!\w)", True),
     )
 )
-_LABEL = re.compile(
-    rf"\b(?:(?:{_ROLE})(?:['’]s)?(?:\s+name)?|(?:{_BY})(?:\s+by)?|re|attn|attention|cc|signature)[ \t]*$", re.IGNORECASE
-)
-_LABELLED = re.compile(rf"[:=][ \t]*{_NAME}")
-_CREDENTIAL = re.compile(
+_LABEL = bounded(rf"\b(?:(?:{_ROLE})(?:['’]s)?(?:\s+name)?|(?:{_BY})(?:\s+by)?|re|attn|attention|cc|signature)[ \t]*$")
+_LABELLED = bounded(rf"[:=][ \t]*{_NAME}")
+_CREDENTIAL = bounded(
     r"[MDFANPRBLC](?<![\w-].)(?:D|\.D\.|O|\.O\.|P|NP|NP-C|PRN|A-C|N|SN|BBS|h\.?D\.?|PM|PT|harmD|DE|DCES|CSW|ACP)(?![\w-])"
 )
 _CREDENTIALS_TEXT = (
     "MD M.D. DO D.O. NP FNP FNP-C ANP APRN PA-C RN BSN MSN LPN MBBS PhD Ph.D. Ph.D DPM DPT PharmD CDE CDCES LCSW FACP"
 )
 _CREDENTIALS = frozenset(_CREDENTIALS_TEXT.split())
-_SIGNED = re.compile(
+_SIGNED = bounded(
     rf"(?P<v>(?:{_TITLE_WORD}|{_CAPS_WORD}|[A-Z]\.?)(?:[ \t]+(?:{_TITLE_WORD}|{_CAPS_WORD}|[A-Z]\b\.?)){{0,2}}),?\s+$"
 )
-_PERSON_AHEAD = re.compile(
+_PERSON_AHEAD = bounded(
     r"\s*[,(;-]?\s*(?:(?:is|was)\s+)?(?:an?\s+)?(?:\d{1,3}\s*-?\s*(?:y\b|y/|yo\b|yr|year|month|[MFmf]\b)"
     r"|(?i:dob|d\.o\.b|date of birth|mrn|born|\[(?:dob|mrn|age)))"
 )
-_PERSON_BEHIND = re.compile(r"\b(?:pt|patient|member|subscriber)\.?,?\s+$", re.I)
-_CAPITALISED = re.compile(r"[A-ZÀ-Þ](?<![\w-].)(?:[a-zà-ÿ]|['’][A-Z]|[A-ZÀ-Þ])(?:[^\W\d_]|[-'’](?=[^\W\d_]))*")
-_BETWEEN = re.compile(rf"(?:,?[ \t]+|,|[ \t]+[A-Z]\.?[ \t]+|[ \t]+(?:{_PARTICLE}[ \t]+)+)\Z")
-_INITIAL = re.compile(r"[ \t]+[A-Z](?:\.|(?!\w))")
-_EPONYM = re.compile(r"(?:['’]s)?\s+(?:disease|syndrome|sign|test|criteria|scale|score|procedure|stag\w+)\b", re.I)
+# A lone surname: after an initial; after "patient" before a verb or age; opening a sentence before a verb of telling.
+_TELLS = r"reports?|states?|denies|complains|endorses|says|checks|injects|tests|tells"
+_LONE = tuple(
+    bounded(pattern)
+    for pattern in (
+        rf"(?P<v>[A-Z](?<![\w.-].)(?<!\d\s.)\.[ \t]?(?:[A-Z]\.[ \t]?)?{_TITLE_WORD})(?!\.)",
+        rf"[PpMm](?<!\w.)(?:atient|t\.?|ember)\s+(?P<v>{_TITLE_WORD})"
+        rf"(?=,?\s+(?:\d|(?:is|has|was|uses|takes|{_TELLS})\b))",
+        rf"(?:^|(?<=[.\n]\s)|(?<=\n))(?P<v>{_TITLE_WORD})(?=\s+(?:{_TELLS})\b)",
+    )
+)
+_PERSON_BEHIND = bounded(r"\b(?:pt|patient|member|subscriber)\.?,?\s+$", re.I)
+_CAPITALISED = bounded(r"[A-ZÀ-Þ](?<![\w-].)(?:[a-zà-ÿ]|['’][A-Z]|[A-ZÀ-Þ])(?:[^\W\d_]|[-'’](?=[^\W\d_]))*")
+_BETWEEN = bounded(rf"(?:,?[ \t]+|,|[ \t]+[A-Z]\.?[ \t]+|[ \t]+(?:{_PARTICLE}[ \t]+)+)\Z")
+_INITIAL = bounded(r"[ \t]+[A-Z](?:\.|(?!\w))")
+_EPONYM = bounded(r"(?:['’]s)?\s+(?:disease|syndrome|sign|test|criteria|scale|score|procedure|stag\w+)\b", re.I)
 
 
 def find_names(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     """Spans of names in `text`; `low` is its lower case and `words` are the words of that."""
     for listed, marks, pattern, strong in _PATTERNS:
         if not listed.isdisjoint(words) or any(mark in low for mark in marks):
-            for found in pattern.finditer(text):
+            for found in bounded(pattern).finditer(text):
                 yield from _accepted(text, found, strong=strong)
     for found in _LABELLED.finditer(text):
-        if _LABEL.search(text[max(0, found.start() - 40) : found.start()]):
+        if _LABEL.search(low[max(0, found.start() - 40) : found.start()]):
             yield from _accepted(text, found, strong=False)
     for credential in _CREDENTIAL.finditer(text):
         if credential.group() in _CREDENTIALS or credential.group().rstrip(".") in _CREDENTIALS:
             yield from _signed(text, credential.start())
+    for lone in _LONE:
+        for found in lone.finditer(text):
+            if not any(word.lower() in NOT_NAMES for word in re.findall(r"[^\W\d_]{2,}", found["v"])):
+                yield found.span("v")
     yield from _unlabelled(text)
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cda.harness.patterns import bounded
 from cda.harness.phi_words import NOT_NAMES, STATE_CODES, STATE_NAMES
 
 Match = re.Match[str]
@@ -27,9 +28,14 @@ class Rule:
     kind: str
     words: frozenset[str]
     marks: tuple[str, ...]
-    pattern: re.Pattern[str]
+    source: str
     keep: Callable[[Match], bool] | None = None
     cased: bool = False
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The compiled source."""
+        return bounded(self.source)
 
 
 def triggers(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -38,8 +44,8 @@ def triggers(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
     return frozenset(filter(str.isalpha, listed)), tuple(mark for mark in listed if not mark.isalpha())
 
 
-SEVEN_DIGITS = re.compile(r"\d(?:[^\w\n]{0,2}\d){6}")
-FIVE_DIGITS = re.compile(r"\d{5}")
+SEVEN_DIGITS = bounded(r"\d(?:[^\w\n]{0,2}\d){6}")
+FIVE_DIGITS = bounded(r"\d{5}")
 
 # Label, an optional "number", a separator, then the value; a value holds digits, so that "account of pain" is none.
 _NUMBER = r"(?:\s*\(?(?:nos?|num|number|id|ident\w*|code|#)\.?\)?)?"
@@ -63,10 +69,10 @@ _PHONE = (
 _LONG_TYPES = "street|avenue|boulevard|road|lane|highway|parkway|circle|trail"
 _SHORT_TYPES = "drive|court|terrace|place|way|st|ave|blvd|rd|ln|dr|ct|hwy|pkwy|ter|cir|pl|trl"
 _PLACE = r"[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2}"
-_UNIT_AFTER = re.compile(
+_UNIT_AFTER = bounded(
     r"\s*(?:/|%|x\b|\*|per\b|copies|iu\b|units?\b|u\b|cells?\b|mg|mcg|ml|ng|pg|meq|mmol|cfu|k\b|mm|ul\b|steps?\b)", re.I
 )
-_SAFE_BEFORE = re.compile(
+_SAFE_BEFORE = bounded(
     r"(?:clauses?|polic(?:y|ies)|section|bulletin|article|document|version|paragraph|ncd|lcd|ndc|nct|cpt|hcpcs|icd|codes?"
     r"|platelets?|plt|wbc|count|load|vl|bnp|ferritin|glucose|volume|total)[\s:#.=-]*(?:(?:no|number|id|of|is|was)\b)?"
     r"[\s:#.=-]*$",
@@ -122,13 +128,13 @@ def _labelled(kind: str, label: str, listed: str, digits: int = 3) -> Rule:
         inside_word = found.start() > 0 and found.string[found.start() - 1].isalpha()
         return inside_word or _digits(found["v"]) < digits
 
-    return Rule(kind, *triggers(listed), re.compile(rf"(?:{label}){_NUMBER}{_SEPARATOR}{_VALUE}"), keep)
+    return Rule(kind, *triggers(listed), rf"(?:{label}){_NUMBER}{_SEPARATOR}{_VALUE}", keep)
 
 
 def _plain(
     kind: str, pattern: str, listed: str = "", *, keep: Callable[[Match], bool] | None = None, cased: bool = False
 ) -> Rule:
-    return Rule(kind, *triggers(listed), re.compile(pattern), keep, cased)
+    return Rule(kind, *triggers(listed), pattern, keep, cased)
 
 
 RULES: tuple[Rule, ...] = (
@@ -208,7 +214,8 @@ RULES: tuple[Rule, ...] = (
     _labelled(
         "PLAN_ID",
         r"(?:member|subscriber|beneficiary|insured|policy\s?holder|enrollee|group|medicaid|medicare|insurance|health\s+plan"
-        rf"|plan|policy|coverage)(?:'s)?(?:\s+(?:policy|plan|member))?{_AS_NUMBER}|mbi|hicn?",
+        rf"|plan|policy|coverage)(?:'s)?(?:\s+(?:policy|plan|member))?{_AS_NUMBER}|(?:member|subscriber|insured|group)(?=\s*:\s*[a-z]*\d)"
+        r"|mbi|hicn?",
         "member|memberid|subscriber|beneficiary|insured|insurance|policy|policyholder|enrollee|group|medicaid|medicare|plan"
         "|mbi|hic|hicn|coverage",
     ),

@@ -7,6 +7,7 @@ death, admission and discharge go.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -101,10 +102,12 @@ def _identifiers(text: str, low: str, words: frozenset[str]) -> Iterator[tuple[i
 def _merged(spans: list[tuple[int, int, str]], text: str) -> list[tuple[int, int, str]]:
     """Overlapping finds become one, with the kind of the rule that stands first: nothing of either is left over."""
     done = [found.span() for found in _PLACEHOLDER.finditer(text)] if "[" in text else []
+    ends = [end for _, end in done]
     merged: list[tuple[int, int, str]] = []
     for start, end, kind in sorted(spans):
-        if any(start < right and left < end for left, right in done):
-            continue
+        nearest = bisect_right(ends, start)
+        if nearest < len(done) and done[nearest][0] < end:
+            continue  # part of a placeholder of an earlier redaction
         if merged and start < merged[-1][1]:
             left, right, first = merged[-1]
             merged[-1] = (left, max(right, end), min(first, kind, key=_RANK.__getitem__))

@@ -13,6 +13,7 @@ from cda.errors import PolicyToolError
 from cda.harness.reasoner import Case
 
 _QUESTION_CHARS = 120
+_RIDER = "plan_rider"
 
 
 class Grade(StrEnum):
@@ -124,6 +125,8 @@ def _needed(case: Case, tools: PolicyTools, found: Gathered) -> list[str]:
                 raise
             continue
         for version in view.governed_by:
+            if version.doc_type == _RIDER:
+                continue  # a rider names the code too, of whichever plan it is: the plan's own are asked for below
             if version.date_state == "DATED":
                 needed |= dict.fromkeys(version.version_clause_ids or version.clause_ids)
             else:

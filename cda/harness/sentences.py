@@ -15,6 +15,8 @@ _UNIT_TEXT = "etc al inc ltd dept wt ht hx pt pts wk wks mo mos yr yrs hr hrs mi
 _TITLES, _UNITS = frozenset(_TITLE_TEXT.split()), frozenset(_UNIT_TEXT.split())
 _LETTERS = re.compile(r"[a-z](?:\.[a-z])*")  # initials and chart Latin: "J.", "q.i.d."
 _STOP = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s|$)")
+_LONGEST_WORD = 24
+_VISIBLE = re.compile(r"\S")
 _LINE = re.compile(r"\s*\n\s*")
 _BULLET = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-zA-Z][.)])\s")
 _BLOCK_END = re.compile(r"[.!?:;][\"'”’)\]]*$")
@@ -44,9 +46,9 @@ def _cuts(text: str, *, lowercase_starts: bool, lines: bool) -> list[int]:
         if not _is_abbreviation(text, found) and (lowercase_starts or _opens_sentence(text, found.end()))
     }
     for found in _LINE.finditer(text):
-        before = text[: found.start()]
+        before = text[max(0, found.start() - 4) : found.start()]
         # A hard-wrapped line goes on; a line that ends in a stop, or a blank line, does not.
-        if lines or found.group().count("\n") > 1 or _BLOCK_END.search(before[-4:]) or _BULLET.match(text, found.end()):
+        if lines or found.group().count("\n") > 1 or _BLOCK_END.search(before) or _BULLET.match(text, found.end()):
             cuts.add(found.end())
     return sorted(cuts)
 
@@ -55,24 +57,33 @@ def _is_abbreviation(text: str, stop: re.Match[str]) -> bool:
     if not stop.group().startswith(".") or len(stop.group().rstrip("\"'”’)]")) > 1:
         return False
     start = stop.start()
-    while start > 0 and not text[start - 1].isspace() and text[start - 1] not in "(\"'[,;":
+    while (
+        start > max(0, stop.start() - _LONGEST_WORD)
+        and not text[start - 1].isspace()
+        and text[start - 1] not in "(\"'[,;"
+    ):
         start -= 1
     word = text[start : stop.start()].lower()
     if word.isdigit():  # "1." opens a list item when a line, a stop or a colon stands before it, but not "sec. 4."
-        ahead = text[:start].rstrip(" ")
-        last = ahead[-24:].rstrip(".").rsplit(None, 1)[-1:] if ahead.endswith(".") else []
+        ahead = text[max(0, start - 24) : start].rstrip(" ")
+        last = ahead.rstrip(".").rsplit(None, 1)[-1:] if ahead.endswith(".") else []
         return len(word) <= 2 and (not ahead or ahead[-1] in "\n:;.") and not (last and last[0].lower() in _TITLES)
-    rest = text[stop.end() :].lstrip()
+    following = _next_letter(text, stop.end())
     if word in _UNITS:
-        return not (rest[:1].isupper() or not rest)
+        return not (following.isupper() or not following)
     if word in ("no", "nos"):
-        return rest[:1].isdigit()
+        return following.isdigit()
     return word in _TITLES or _LETTERS.fullmatch(word) is not None
 
 
 def _opens_sentence(text: str, position: int) -> bool:
-    rest = text[position:].lstrip()
-    return not rest or rest[0].isupper() or rest[0].isdigit() or rest[0] in "\"'“‘([-*•–"
+    following = _next_letter(text, position)
+    return not following or following.isupper() or following.isdigit() or following in "\"'“‘([-*•–"
+
+
+def _next_letter(text: str, position: int) -> str:
+    found = _VISIBLE.search(text, position)
+    return found.group() if found else ""
 
 
 def _trimmed(text: str, cuts: list[int]) -> list[Span]:

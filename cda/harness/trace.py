@@ -79,7 +79,7 @@ def read_trace(folder: Path, run_id: str) -> list[Mapping[str, Any]]:
     """The events of one run, in order; a torn last line is shown as such. Raises UsageError, UnavailableError."""
     file = _file(folder, run_id)
     try:
-        text = file.read_text(encoding="ascii")
+        text = file.read_text(encoding="ascii", errors="replace")
     except FileNotFoundError:
         raise UsageError(f"no trace of run {run_id} in the trace folder; `cda trace list` names them") from None
     except OSError as error:

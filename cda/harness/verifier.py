@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cda.contracts.decision import Check, Claim, Determination, FactEvidence, Outcome, Verification
-from cda.contracts.facts import Fact, FactState, Interval, Value, value_to_json
+from cda.contracts.facts import Fact, FactState, Interval, Value
 from cda.contracts.policy_tools import ClauseView, PolicyTools
 from cda.errors import PolicyToolError
 from cda.harness.quotes import why_not_verbatim, why_not_whole
@@ -186,7 +186,3 @@ def _same(read: Value | None, shown: object) -> bool:
     if isinstance(read, Interval) and isinstance(shown, Mapping):
         return (shown.get("lo", read.lo), shown.get("hi", read.hi)) == (read.lo, read.hi)
     return read == shown or (not isinstance(read, bool) and str(read) == str(shown))
-
-
-def _differs(read: Fact, evidence: FactEvidence) -> bool:
-    return read.value is not None and value_to_json(read.value) != evidence.value

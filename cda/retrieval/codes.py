@@ -6,6 +6,7 @@ as E1065; a range by each of its members.
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 MAX_RANGE = 500
 
@@ -52,7 +53,12 @@ def modifier(code: str) -> str:
 
 def all_forms(codes: Iterable[str]) -> list[str]:
     """Every form of the given codes, ranges and modifiers included, each once, sorted."""
-    return sorted({form for code in codes for form in (*forms(code), *codes_in(code.strip().upper()))})
+    return sorted({form for code in codes for form in _given(code)})
+
+
+@lru_cache(maxsize=1 << 14)
+def _given(code: str) -> tuple[str, ...]:
+    return (*forms(code), *codes_in(code.strip().upper()))
 
 
 def _members(low: str, high: str) -> list[str]:

@@ -39,7 +39,8 @@ def indexed_text(clause: Clause) -> str:
 
 def own_codes(clause: Clause) -> list[str]:
     """The codes this clause governs, in every form, and the ids of itself, its version and its policy."""
-    return all_forms([*clause.codes, clause.clause_id, f"{clause.policy_id}.{clause.version}", clause.policy_id])
+    ids = (clause.clause_id, f"{clause.policy_id}.{clause.version}", clause.policy_id)
+    return [*all_forms(clause.codes), *(name.upper() for name in ids)]
 
 
 def said_codes(clause: Clause) -> list[str]:
@@ -65,9 +66,9 @@ def meta_of(clause: Clause) -> Meta:
     }
 
 
-def content_hash(clause: Clause) -> str:
-    """Hex sha256 over the indexed text and the fields."""
-    held = [clause.clause_id, indexed_text(clause), meta_of(clause)]
+def content_hash(clause: Clause, meta: Meta | None = None) -> str:
+    """Hex sha256 over the indexed text and the fields; `meta` spares a caller who has the fields their making."""
+    held = [clause.clause_id, indexed_text(clause), meta or meta_of(clause)]
     return sha256(json.dumps(held, sort_keys=True, ensure_ascii=False).encode("utf-8")).hexdigest()
 
 

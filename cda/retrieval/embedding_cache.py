@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,13 +18,20 @@ class EmbeddingCache:
     """One SQLite file; safe for several processes, since a key's vector never changes."""
 
     def __init__(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(file, timeout=60, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute(
+        self._file = file
+
+    @cached_property
+    def _db(self) -> sqlite3.Connection:
+        # Opened when a vector is first asked for: an index that is there already needs no cache, and its folder may be
+        # read-only.
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self._file, timeout=60, isolation_level=None)
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute(
             "CREATE TABLE IF NOT EXISTS vectors "
             "(identity TEXT, text_sha256 TEXT, vector BLOB, PRIMARY KEY (identity, text_sha256)) WITHOUT ROWID"
         )
+        return db
 
     def get(self, identity: str, keys: Sequence[str]) -> dict[str, bytes]:
         """The known vectors among the keys, float32 bytes."""
@@ -44,8 +52,9 @@ class EmbeddingCache:
             )
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the file, if it was opened."""
+        if "_db" in self.__dict__:
+            self._db.close()
 
 
 def embed_all(

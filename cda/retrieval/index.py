@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from backends.base import IndexSpec, Record, Vector
 from backends.errors import IndexAbsent, IndexMismatch
 from backends.local import LocalBackend
-from backends.schema import POLICY
+from backends.schema import POLICY, Meta
 from cda.contracts.embedding import Embedder, Vectors
 from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, meta_of, own_codes, said_codes
-from cda.retrieval.embedders import FIT_FILE, EmbedderName, for_building, for_searching, sentence_model
+from cda.retrieval.embedders import FIT_FILE, EmbedderName, for_building, for_searching, stable_identity
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress, embed_all
 from cda.retrieval.lexical import Entry, LexicalIndex
 from cda.retrieval.tfidf import TfidfEmbedder
@@ -81,8 +81,10 @@ class OpenIndex:
 
     def titles(self, clause_ids: Iterable[str], query: Vector) -> dict[str, float]:
         """The cosine of the query's vector and each clause's policy title, from the index alone."""
-        cosines = self.title_vectors @ query
-        return {i: float(cosines[self.title_of[bisect_left(self.lexical.ids, i)]]) for i in clause_ids}
+        title = {i: int(self.title_of[bisect_left(self.lexical.ids, i)]) for i in clause_ids}
+        rows = sorted(set(title.values()))
+        cosine = dict(zip(rows, np.vecdot(self.title_vectors[rows], query).tolist(), strict=True))
+        return {i: cosine[row] for i, row in title.items()}
 
 
 def models_folder(root: Path) -> Path:
@@ -92,8 +94,7 @@ def models_folder(root: Path) -> Path:
 
 def place(root: Path, store: ClauseStore, name: EmbedderName) -> Path:
     """Where the index of this corpus under this embedder lives: any change of either is another place."""
-    model = sentence_model(name, models_folder(root))
-    parts = [store.digest, model.identity if model else name, POLICY.digest, ANALYZER, str(FORMAT)]
+    parts = [store.digest, stable_identity(name), POLICY.digest, ANALYZER, str(FORMAT)]
     return root / f"{name}-{sha256(json.dumps(parts).encode('utf-8')).hexdigest()[:16]}"
 
 
@@ -128,14 +129,16 @@ def build_index(
     titles = sorted({clause.policy_title for clause in clauses})
     texts = [*map(indexed_text, clauses), *titles]
     vectors, embedded = embed_all(embedder, texts, cache=cache, progress=progress)
-    hashes = [content_hash(clause) for clause in clauses]
+    ids = [clause.clause_id for clause in clauses]
+    metas = [meta_of(clause) for clause in clauses]
+    hashes = [content_hash(clause, meta) for clause, meta in zip(clauses, metas, strict=True)]
     draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
         spec = IndexSpec(POLICY, embedder.identity, embedder.dim, store.digest)
-        info = LocalBackend(draft).create(TARGET, spec, _records(clauses, vectors, hashes))
-        LexicalIndex.build(draft / "lexical", POLICY, _entries(clauses, hashes))
+        info = LocalBackend(draft).create(TARGET, spec, map(Record, ids, vectors, metas, hashes))
+        LexicalIndex.build(draft / "lexical", POLICY, _entries(clauses, metas, hashes))
         number = {title: i for i, title in enumerate(titles)}
         title_of = np.asarray([number[clause.policy_title] for clause in clauses], dtype=np.int32)
         np.savez(draft / "titles.npz", vectors=vectors[len(clauses) :], title_of=title_of)
@@ -186,16 +189,9 @@ def read_manifest(folder: Path) -> Manifest:
         raise IndexMismatch(f"the manifest under {folder} is damaged; build the index again") from None
 
 
-def _records(clauses: Sequence[Clause], vectors: Vectors, hashes: Sequence[str]) -> Iterator[Record]:
-    for clause, vector, digest in zip(clauses, vectors, hashes, strict=False):
-        yield Record(clause.clause_id, vector, meta_of(clause), digest)
-
-
-def _entries(clauses: Sequence[Clause], hashes: Sequence[str]) -> Iterator[Entry]:
-    for clause, digest in zip(clauses, hashes, strict=True):
-        yield Entry(
-            clause.clause_id, indexed_text(clause), own_codes(clause), said_codes(clause), meta_of(clause), digest
-        )
+def _entries(clauses: Sequence[Clause], metas: Sequence[Meta], hashes: Sequence[str]) -> Iterator[Entry]:
+    for clause, meta, digest in zip(clauses, metas, hashes, strict=True):
+        yield Entry(clause.clause_id, indexed_text(clause), own_codes(clause), said_codes(clause), meta, digest)
 
 
 def _put(draft: Path, folder: Path) -> None:

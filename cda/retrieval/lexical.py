@@ -47,6 +47,7 @@ class LexicalIndex:
         self._schema = schema
         self.ids = ids
         self._hashes = hashes
+        self._last_filter: tuple[Where, tantivy.Query] | None = None
 
     @classmethod
     def build(cls, folder: Path, schema: Schema, entries: Iterable[Entry]) -> int:
@@ -124,11 +125,18 @@ class LexicalIndex:
             return Leg("empty_query")
         query = tantivy.Query.boolean_query(
             [
-                (tantivy.Occur.Must, compile_query(where, self._schema, self._declared)),
+                (tantivy.Occur.Must, self._filter(where)),
                 (tantivy.Occur.Must, tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in should])),
             ]
         )
         return Leg("ok", self._hits(query, depth))
+
+    def _filter(self, where: Where) -> tantivy.Query:
+        """The compiled filter: both legs of every query of a call share one."""
+        held = self._last_filter
+        if held is None or held[0] != where:
+            held = self._last_filter = (where, compile_query(where, self._schema, self._declared))
+        return held[1]
 
     def _hits(self, query: tantivy.Query, depth: int) -> tuple[Hit, ...]:
         """The `depth` best by (-score, id). The engine cuts ties by its own row order, so whatever could tie with the

@@ -49,10 +49,10 @@ def requantised_weights(models: Path) -> Weights:
 
 
 def _quantise(source: Weights, out: Path) -> None:
-    import onnxruntime  # noqa: PLC0415 - heavy
+    import onnxruntime
 
     try:
-        from onnxruntime import quantization  # noqa: PLC0415 - needs the package onnx
+        from onnxruntime import quantization
     except ImportError:
         raise UnavailableError(
             "CDA_EMBEDDER=minilm-int8-dynamic is built with the package onnx: pip install onnx"

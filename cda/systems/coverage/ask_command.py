@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 def _read_json(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read ({type(error).__name__})") from None
     try:
         return json.loads(text)
-    except ValueError as error:
-        where = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "nesting"
-        raise UsageError(f"{path}: not a JSON document ({where})") from None
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{path}: not a JSON document (line {error.lineno}, column {error.colno})") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: not a JSON document (nested too deep, or a number too long)") from None
 
 
 def _read_object(path: Path, what: str) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def _read_object(path: Path, what: str) -> dict[str, Any]:
 
 def _standard_input() -> str:
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError("--narrative -: standard input is not UTF-8 text") from None
 
@@ -64,7 +65,9 @@ def _request(request: Path | None, facts: Path | None, options: dict[str, Any]) 
     if raw.get("narrative") == "-" and not request:
         raw["narrative"] = _standard_input()
     if facts:
-        raw["facts"] = {**(raw.get("facts") or {}), **_read_object(facts, "a file of facts")}
+        added, held = _read_object(facts, "a file of facts"), raw.get("facts") or {}
+        # What is no object stays as it is, for pre-flight to halt on.
+        raw["facts"] = {**held, **added} if isinstance(held, dict) else held
     return raw
 
 
@@ -75,18 +78,22 @@ def _parse_versus(_ctx: click.Context, _param: click.Parameter, value: str | Non
         raise click.BadParameter(str(error)) from None
 
 
-def _batch(system: "CoverageSystem", path: Path, concurrency: int) -> "Iterator[RunResult]":
+def _open_batch(path: Path) -> BinaryIO:
     try:
-        source = path.open("rb")
+        return path.open("rb")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({type(error).__name__})") from None
+
+
+def _batch(system: "CoverageSystem", source: BinaryIO, concurrency: int) -> "Iterator[RunResult]":
+    """One result a line that is not blank, in order."""
 
     def answer(numbered: tuple[int, bytes]) -> "RunResult":
         number, raw = numbered
         return system.ask_line(raw, number)
 
     # Submitting a bounded window keeps order and memory whatever the file's size.
-    with source, ThreadPoolExecutor(concurrency) as pool:
+    with ThreadPoolExecutor(concurrency) as pool:
         lines = ((number, raw) for number, raw in enumerate(source, 1) if raw.strip())
         window = []
         for numbered in lines:
@@ -138,11 +145,12 @@ def ask(
     if batch:
         if request or facts or versus or any(value not in (None, ()) for value in options.values()):
             raise UsageError("--batch holds whole requests; give no other part of one")
-        for result in _batch(_open(settings), batch, concurrency):
-            click.echo(result.model_dump_json(by_alias=True))
+        with _open_batch(batch) as source:
+            for result in _batch(_open(settings), source, concurrency):
+                click.echo(result.model_dump_json(by_alias=True))
         return
     raw = _request(request, facts, options)
-    if not raw:
+    if not raw and request is None:
         raise UsageError("nothing asked; give --payer, --plan, --code, --as-of and --narrative, or --request FILE")
     system = _open(settings)
     answer = system.ask(raw, versus=versus)

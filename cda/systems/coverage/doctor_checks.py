@@ -34,31 +34,35 @@ def examine(settings: Settings) -> list[Finding]:
 
 def _index(settings: Settings, store: CorpusStore) -> Finding:
     from cda.retrieval.embedders import for_searching
-    from cda.retrieval.index import open_index, place
+    from cda.retrieval.index import models_folder, open_index, place
 
     name = f"index ({settings.embedder})"
     try:
         folder = place(settings.index_path, store, settings.embedder)
         if not folder.exists():
             return Finding(name=name, state="warn", detail="none for this corpus", remedy="run `cda corpus index`")
-        opened = open_index(folder, store, for_searching(settings.embedder, folder))
-    except (BackendError, CdaError, OSError) as error:
+        embedder = for_searching(settings.embedder, folder, models_folder(settings.index_path))
+        opened = open_index(folder, store, embedder)
+    except (BackendError, CdaError, OSError, ValueError) as error:
         return Finding(name=name, state="fail", detail=str(error), remedy="run `cda corpus index`")
     manifest = opened.manifest
     return Finding(name=name, state="ok", detail=f"{manifest.count} clauses, manifest {manifest.digest[:12]}")
 
 
 def _weights(settings: Settings) -> Finding:
-    from cda.retrieval.embedders import stable_identity
+    from cda.retrieval.embedders import sentence_model
+    from cda.retrieval.index import models_folder
 
     try:
-        return Finding(name="embedder", state="ok", detail=stable_identity(settings.embedder))
-    except CdaError as error:
+        model = sentence_model(settings.embedder, models_folder(settings.index_path))
+    except (CdaError, BackendError, OSError) as error:
         return Finding(name="embedder", state="fail", detail=str(error), remedy="install the package again")
+    return Finding(name="embedder", state="ok", detail=model.identity if model else "tfidf, fitted with the index")
 
 
 def _writable(name: str, folder: Path) -> Finding:
-    nearest = next(place for place in (folder, *folder.parents) if place.exists())
-    if os.access(nearest, os.W_OK):
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK):
         return Finding(name=name, state="ok", detail=str(folder))
-    return Finding(name=name, state="fail", detail=f"{nearest} is not writable", remedy="set CDA_TRACE_DIR or CDA_HOME")
+    detail = f"{nearest} is no folder that can be written"
+    return Finding(name=name, state="fail", detail=detail, remedy="set CDA_TRACE_DIR or CDA_HOME")

@@ -26,7 +26,10 @@ def facts_from(evidence: Iterable[FactEvidence], definitions: Mapping[str, FactD
     for item in evidence:
         if item.fact not in definitions:
             raise ValueError(f"{item.fact} is no defined fact")
-        value = value_from_json(definitions[item.fact], item.value)
+        try:
+            value = value_from_json(definitions[item.fact], item.value)
+        except TypeError:
+            raise ValueError(f"{item.fact} has a value of another type") from None
         known = facts.get(item.fact)
         if known is not None and known.value != value:
             raise ValueError(f"{item.fact} has two values")

@@ -55,5 +55,5 @@ class CaseFacts:
         try:
             parse_value(self._definitions[name], value)
         except ValueError as error:
-            return str(error)
+            return str(error).removeprefix(f"fact {name}: ")
         return None

@@ -20,8 +20,9 @@ from cda.contracts.policy_tools import ClauseView
 from cda.criteria.citing import Deciding
 from cda.criteria.derive import Derivations, is_derived
 from cda.criteria.evaluate import Node
-from cda.criteria.line import LineEvaluation, decide_line
+from cda.criteria.line import LineEvaluation, decide_line, facts_needed
 from cda.criteria.rules import Role
+from cda.criteria.truth import Truth
 from cda.harness.reasoner import Case, LineReasoned, Reasoned
 from cda.systems.coverage.evidence import evidence_of
 from cda.systems.coverage.roots import ROOTS, STATUS_OF
@@ -40,6 +41,7 @@ ROOT_WORDS = {
     Role.ADDS: "requirement added by the rider",
     Role.NOT_AUTHORED: "clause without authored criteria",
 }
+_REVIEW_KINDS = {"lower_source": "source_conflict", "routed_here": "routed_here"}
 CONFIDENCE_STATED = 0.95
 CONFIDENCE_PRESUMED = 0.9
 
@@ -76,7 +78,7 @@ class CriteriaReasoner:
         texts = {clause.clause_id: clause for clause in clauses}
         worst = min(lines, key=lambda line: CONSERVATIVE_OUTCOMES.index(line.outcome))
         claims = [claim for line in lines for claim in self._claims(line, texts)]
-        conflicts = [conflict for line in lines for conflict in self._conflicts(line)]
+        conflicts = [conflict for line in lines for conflict in self._conflicts(line, case, clauses)]
         open_lines = [line for line in lines if line.outcome is Outcome.INSUFFICIENT_EVIDENCE]
         determination = Determination(
             outcome=worst.outcome,
@@ -88,13 +90,15 @@ class CriteriaReasoner:
             noted_conflicts=tuple(dict.fromkeys(conflicts)),
             would_change=worst.flips,
         )
-        return Reasoned(determination, tuple(map(self._line, lines)))
+        return Reasoned(determination, tuple(self._line(line, case, clauses) for line in lines))
 
-    def _line(self, line: LineEvaluation) -> LineReasoned:
+    def _line(self, line: LineEvaluation, case: Case, clauses: Sequence[ClauseView]) -> LineReasoned:
         reviews = [
-            f"source_conflict: {conflict_text(conflict)}" for conflict in line.source_conflicts if conflict.needs_review
+            f"{_REVIEW_KINDS[conflict.kind]}: {conflict_text(conflict)}"
+            for conflict in line.source_conflicts
+            if conflict.needs_review
         ]
-        reviews += [f"fact_conflict: {name}: the chart contradicts itself" for name in self._contradicted(line)]
+        reviews += [f"fact_conflict: {self._contradiction(name)}" for name in self._contradicted(line, case, clauses)]
         refusal = None
         if line.outcome is Outcome.INSUFFICIENT_EVIDENCE:
             refusal = f"{line.reason}: {REFUSALS[line.reason](line)}"
@@ -106,10 +110,25 @@ class CriteriaReasoner:
             refusal=refusal,
         )
 
-    def _contradicted(self, line: LineEvaluation) -> list[str]:
-        return sorted(name for name, fact in (line.facts or {}).items() if fact.state is FactState.CONFLICT)
+    def _contradicted(self, line: LineEvaluation, case: Case, clauses: Sequence[ClauseView]) -> list[str]:
+        """The contradicted facts that this code's own clauses can use: another code's do not concern it."""
+        found = sorted(name for name, fact in line.facts.items() if fact.state is FactState.CONFLICT)
+        if not found:
+            return []
+        used = facts_needed(
+            procedure_code=line.procedure_code,
+            clauses=clauses,
+            definitions=self._definitions,
+            as_of=case.as_of,
+            plan_id=case.request.plan_id,
+            payer_id=case.request.payer_id,
+        )
+        return [name for name in found if name in used]
 
-    def _conflicts(self, line: LineEvaluation) -> Iterator[NotedConflict]:
+    def _contradiction(self, name: str) -> str:
+        return f"{self._definitions[name].label} ({name}): the chart contradicts itself"
+
+    def _conflicts(self, line: LineEvaluation, case: Case, clauses: Sequence[ClauseView]) -> Iterator[NotedConflict]:
         for conflict in line.source_conflicts:
             yield NotedConflict(
                 kind="source",
@@ -117,28 +136,33 @@ class CriteriaReasoner:
                 clause_ids=(conflict.clause_id, *conflict.contradicts),
                 changes_answer=conflict.needs_review,
             )
-        for name in self._contradicted(line):
-            fact = (line.facts or {})[name]
-            why = f": {fact.why}" if fact.why else ""
-            yield NotedConflict(kind="fact", text=f"{self._definitions[name].label}{why}", changes_answer=True)
+        for name in self._contradicted(line, case, clauses):
+            why = line.facts[name].why
+            text = self._contradiction(name) + (f"; {why}" if why else "")
+            yield NotedConflict(kind="fact", text=text, changes_answer=True)
 
     def _claims(self, line: LineEvaluation, texts: Mapping[str, ClauseView]) -> Iterator[Claim]:
-        shown = list(line.deciding)
-        for conflict in line.source_conflicts:
-            if conflict.needs_review:
-                shown += [found for found in line.considered if found.clause_id in conflict.contradicts]
+        # A clause that sends the member here names another code: it is told as a conflict and supports nothing.
+        lower = [found for found in line.source_conflicts if found.needs_review and found.kind == "lower_source"]
+        against = {clause_id for conflict in lower for clause_id in conflict.contradicts}
+        shown = [entry for entry in line.deciding if not _only_names(entry)]
+        shown += [entry for entry in line.considered if entry.clause_id in against]
         for entry in dict.fromkeys(shown):
             yield from _clause_claims(entry, texts[entry.clause_id], line, self._definitions)
-        for conflict in line.source_conflicts:
-            if conflict.needs_review:
-                yield _stated(texts[conflict.clause_id])
+        for conflict in lower:
+            yield _stated(texts[conflict.clause_id])
+
+
+def _only_names(entry: Deciding) -> bool:
+    """True for a scope clause that reaches the member: it names the code and supports no answer."""
+    return entry.role is Role.SCOPE and entry.truth is not Truth.NOT_MET
 
 
 def _clause_claims(
     entry: Deciding, clause: ClauseView, line: LineEvaluation, definitions: Mapping[str, FactDefinition]
 ) -> Iterator[Claim]:
     """The clause as a whole, then each of its own leaves."""
-    facts = line.facts or {}
+    facts = line.facts
     root = ROOTS[entry.role]
     if not _waived_elsewhere(entry):
         yield _claim(clause, ROOT_WORDS[entry.role], root, entry.tree, _evidence(entry.tree, facts, definitions))

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from itertools import groupby
+from math import inf
 from typing import TYPE_CHECKING
 
 from cda.contracts.decision import Claim, GateState, RunResult
+from cda.contracts.facts import Interval
 from cda.contracts.policy_tools import ClauseView
 from cda.errors import PolicyToolError
 
@@ -48,12 +50,10 @@ def plain_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        low, high = value.get("lo"), value.get("hi")
-        return (
-            f"{low:g} to {high:g}"
-            if None not in (low, high)
-            else f"{'from' if high is None else 'up to'} {low or high:g}"
+        ends = Interval(
+            value.get("lo", -inf), value.get("hi", inf), bool(value.get("lo_open")), bool(value.get("hi_open"))
         )
+        return "any" if ends == Interval(-inf, inf) else str(ends)
     return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
 
 

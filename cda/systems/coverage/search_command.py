@@ -8,7 +8,7 @@ import click
 
 from cda.contracts.dates import parse_day
 from cda.contracts.policy_tools import SearchHit
-from cda.errors import PolicyToolError, UsageError
+from cda.errors import PolicyToolError, UnavailableError, UsageError
 from cda.settings import load_settings
 
 
@@ -64,7 +64,8 @@ def search(
             [query], payer_id=payer, plan_id=plan, as_of=as_of, codes=codes, k=k, include_superseded=include_superseded
         )[0]
     except PolicyToolError as error:
-        raise UsageError(str(error)) from None
+        kind = UnavailableError if error.code == "search_unavailable" else UsageError
+        raise kind(str(error)) from None
     rows = [_row(hit) for hit in answer.hits]
     if as_json:
         document = {

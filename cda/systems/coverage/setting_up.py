@@ -1,13 +1,17 @@
 """What a fresh machine lacks is built here on first use: the corpus store from the shipped policies, and its index."""
 
+import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from cda.contracts.policy_tools import PolicyTools
 from cda.errors import UnavailableError
+from cda.retrieval.embedders import start_loading
 from cda.retrieval.embedding_cache import EmbeddingCache
-from cda.retrieval.index import ensure_index
+from cda.retrieval.index import ensure_index, models_folder
 from cda.retrieval.search import PolicySearch
 from cda.settings import Settings
 from cda.systems.coverage.authored_corpus import build_corpus
@@ -32,9 +36,11 @@ def open_corpus(settings: Settings, *, say: Say | None = None) -> Opened:
     Raises CorpusError, BackendError, UnavailableError.
     """
     say = say or _to_stderr
-    store = open_store(settings, say=say)
     if settings.policy_tools == "mcp":
-        return Opened(store, _over_mcp(settings), None)
+        return Opened(open_store(settings, say=say), _over_mcp(settings), None)
+    with _writing(settings.home):
+        start_loading(settings.embedder, models_folder(settings.index_path))
+    store = open_store(settings, say=say)
     search = open_search(settings, store, say=say)
     return Opened(store, InProcessPolicyTools(store, search), search.manifest_digest)
 
@@ -44,27 +50,29 @@ def open_store(settings: Settings, *, say: Say) -> CorpusStore:
     path = settings.store_path
     if not path.exists():
         say(f"no corpus store at {path} yet: building it from the shipped policies")
-        try:
+        with _writing(path):
             build_corpus(["builtin"], path)
-        except OSError as error:
-            kind = type(error).__name__
-            raise UnavailableError(f"{path} cannot be written ({kind}); set CDA_HOME or CDA_STORE") from None
     return CorpusStore.open(path)
 
 
 def open_search(settings: Settings, store: CorpusStore, *, say: Say) -> PolicySearch:
     """The search over the store's index, built when there is none for this store and embedder."""
     progress = _Progress(say)
-    try:
-        cache = EmbeddingCache(settings.home / "embeddings.sqlite")
+    with _writing(settings.home), closing(EmbeddingCache(settings.home / "embeddings.sqlite")) as cache:
         folder, embedder = ensure_index(
             store, settings.embedder, settings.index_path, cache=cache, progress=progress.heard
         )
-        cache.close()
-    except OSError as error:
-        kind = type(error).__name__
-        raise UnavailableError(f"{settings.home} cannot be written ({kind}); set CDA_HOME") from None
     return PolicySearch(store, embedder, folder, rule=settings.reranker, lexical=settings.lexical)
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    """A place that cannot be written is something that is missing here, not a fault of the program."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        kind = type(error).__name__
+        raise UnavailableError(f"{place} cannot be written ({kind}); set CDA_HOME or CDA_STORE") from None
 
 
 class _Progress:
@@ -83,8 +91,10 @@ class _Progress:
 
 
 def _over_mcp(settings: Settings) -> PolicyTools:
-    from cda.systems.coverage.mcp_client import McpPolicyTools, settings_environment
-
+    try:
+        from cda.systems.coverage.mcp_client import McpPolicyTools, settings_environment
+    except ModuleNotFoundError as error:
+        raise UnavailableError(f"CDA_POLICY_TOOLS=mcp needs {error.name}: install the extra `servers`") from None
     command = (sys.executable, "-m", "cda.systems.coverage.mcp_command", "policy")
     return McpPolicyTools.over_stdio(command, env=settings_environment(settings))
 

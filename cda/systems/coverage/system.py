@@ -6,22 +6,22 @@ several threads.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from cda.contracts.decision import GateState, Provenance, RunResult, Versus
+from cda.contracts.decision import Difference, GateState, Provenance, RunResult, Versus
 from cda.contracts.definitions import definitions_from_data
 from cda.contracts.facts import Fact, FactDefinition
 from cda.contracts.policy_tools import PolicyTools
 from cda.criteria.explain import differences
 from cda.criteria.line import LineEvaluation
+from cda.errors import PolicyToolError
 from cda.harness.loop import Parts, RunSettings, halted, run
 from cda.harness.preflight import check
 from cda.harness.reasoner import Case
-from cda.harness.requests import parse_request
+from cda.harness.requests import MalformedRequest, parse_request
 from cda.harness.retrieval import gather
 from cda.settings import Settings
 from cda.systems.coverage.facts import CaseFacts
@@ -29,14 +29,6 @@ from cda.systems.coverage.judge import CriteriaJudge
 from cda.systems.coverage.reasoner import CriteriaReasoner
 from cda.systems.coverage.setting_up import Opened, open_corpus
 from cda.systems.coverage.tools import StoreDirectory
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """One request as far as its evaluation goes, for questions that need no verified answer."""
-
-    case: Case
-    evaluations: tuple[LineEvaluation, ...]
 
 
 def open_tools(settings: Settings, *, say: Callable[[str], None] | None = None) -> PolicyTools:
@@ -68,55 +60,73 @@ class CoverageSystem:
 
     def ask(self, raw: Mapping[str, Any], *, versus: date | None = None) -> RunResult:
         """Answer one request (the JSON object of CoverageRequest); never raises for what is in it."""
-        result = run(raw, parts=self._parts, settings=self._run_settings)
+        result = self._run(raw)
         if versus is None or result.gate.state is GateState.HALT:
             return result
-        other = run({**raw, "as_of_date": versus.isoformat()}, parts=self._parts, settings=self._run_settings)
-        return result.model_copy(update={"versus": self._versus(raw, versus, other)})
+        other_raw = {**raw, "as_of_date": versus.isoformat()}
+        other = self._run(other_raw)
+        answered = result.determination is not None and other.determination is not None
+        told = Versus(
+            as_of_date=versus,
+            outcome=other.determination.outcome if other.determination else None,
+            gate=other.gate.state,
+            differences=self._differences(raw, other_raw) if answered else (),
+        )
+        return result.model_copy(update={"versus": told})
 
     def ask_line(self, raw: bytes, number: int) -> RunResult:
         """Answer one line of a batch; a line that is no JSON object is a HALT that says so."""
         try:
-            decoded = json.loads(raw.decode("utf-8"))
+            decoded = json.loads(raw.decode("utf-8-sig"))
         except (ValueError, RecursionError):
-            return halted("request: not a JSON document", self._provenance).model_copy(update={"line": number})
-        return run(decoded, parts=self._parts, settings=self._run_settings).model_copy(update={"line": number})
+            result = halted("request: not a JSON document", self._provenance, trace_dir=self._settings.trace_path)
+        else:
+            result = self._run(decoded)
+        return result.model_copy(update={"line": number})
 
     def read_facts(self, raw: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Fact]:
-        """What the narrative gives for these facts, fenced spans left out; empty when pre-flight halts."""
-        checked = check(parse_request(raw), directory=self._directory)
-        if checked.as_of is None:
+        """What the request gives for these facts, fenced spans left out; empty when pre-flight halts."""
+        read = self._case(raw)
+        if read is None:
             return {}
-        case = Case(request=checked.request, as_of=checked.as_of, plan=checked.plan, codes=checked.codes)
-        fences = [(f.start, f.end) for f in checked.preflight.injection_flags if f.field == "narrative"]
+        case, fences = read
         return self._facts.named(case, tuple(name for name in names if name in self.definitions), ignore=fences)
 
-    def _versus(self, raw: Mapping[str, Any], day: date, other: RunResult) -> Versus:
-        one, two = self._read(raw), self._read({**raw, "as_of_date": day.isoformat()})
-        found = [
-            difference
-            for before, after in zip(one.evaluations, two.evaluations, strict=True)
-            for difference in differences(before, after)
-        ]
-        return Versus(
-            as_of_date=day,
-            outcome=other.determination.outcome if other.determination else None,
-            gate=other.gate.state,
-            differences=tuple(found),
-        )
+    def _run(self, raw: object) -> RunResult:
+        return run(raw, parts=self.parts, settings=self._run_settings)
 
-    def _read(self, raw: Mapping[str, Any]) -> _Read:
-        checked = check(parse_request(raw), directory=self._directory)
-        if checked.as_of is None:
-            raise ValueError("a request that halts is not evaluated")
-        case = Case(request=checked.request, as_of=checked.as_of, plan=checked.plan, codes=checked.codes)
+    def _differences(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Difference, ...]:
+        """What differs line by line; none when the corpus can no longer be read, which each answer says by itself."""
+        try:
+            pairs = zip(self._evaluated(one), self._evaluated(other), strict=True)
+            return tuple(found for before, after in pairs for found in differences(before, after))
+        except PolicyToolError:
+            return ()
+
+    def _evaluated(self, raw: Mapping[str, Any]) -> tuple[LineEvaluation, ...]:
+        """The lines of a request as far as criteria go; nothing is verified here, since the answers were."""
+        read = self._case(raw)
+        if read is None:
+            return ()
+        case, fences = read
         gathered = gather(case, self.tools, question="", max_iterations=1, k=8, checkpoint=lambda: None)
-        fences = [(f.start, f.end) for f in checked.preflight.injection_flags if f.field == "narrative"]
         facts = self._facts.read(case, gathered.usable, ignore=fences)
-        return _Read(case, self._reasoner.evaluate(case, gathered.usable, facts))
+        return self._reasoner.evaluate(case, gathered.usable, facts)
+
+    def _case(self, raw: Mapping[str, Any]) -> tuple[Case, list[tuple[int, int]]] | None:
+        """The request after pre-flight and the spans of its narrative that are no evidence; None when it halts."""
+        try:
+            checked = check(parse_request(raw), directory=self._directory, fact_check=self._facts.fault)
+        except MalformedRequest:
+            return None
+        if checked.as_of is None or checked.preflight.halt_reason is not None:
+            return None
+        fences = [(flag.start, flag.end) for flag in checked.preflight.injection_flags if flag.field == "narrative"]
+        return Case(request=checked.request, as_of=checked.as_of, plan=checked.plan, codes=checked.codes), fences
 
     @cached_property
-    def _parts(self) -> Parts:
+    def parts(self) -> Parts:
+        """What a run of this system is made of; another reasoner is tried by replacing that part."""
         return Parts(
             tools=self.tools,
             directory=self._directory,

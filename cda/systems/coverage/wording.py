@@ -6,6 +6,7 @@ from datetime import date
 from cda.contracts.decision import Outcome
 from cda.criteria.conflicts import SourceConflict
 from cda.criteria.line import LineEvaluation
+from cda.criteria.rules import Role
 from cda.criteria.verdict import Reason
 
 
@@ -14,8 +15,12 @@ def _listed(items: list[str]) -> str:
 
 
 def _missing(line: LineEvaluation) -> str:
-    needs = [f"{missing.label} ({missing.fact}, needed by {missing.clause_id})" for missing in line.missing]
-    return f"{line.procedure_code}: not stated: {_listed(needs)}"
+    def state(fact: str) -> str:
+        read = line.facts.get(fact)
+        return "in doubt" if read is not None and read.why else "not stated"
+
+    needs = [f"{item.label} ({item.fact}, {state(item.fact)}, needed by {item.clause_id})" for item in line.missing]
+    return f"{line.procedure_code}: missing: {_listed(needs)}"
 
 
 def _cited(line: LineEvaluation) -> str:
@@ -55,7 +60,16 @@ def headline(line: LineEvaluation, as_of: date) -> str:
     if line.outcome is Outcome.INSUFFICIENT_EVIDENCE:
         return f"{REFUSALS[line.reason](line)} (on {as_of})."
     words = "is covered" if line.outcome is Outcome.COVERED else "is not covered"
-    return f"{line.procedure_code} {words} on {as_of}: {_VERDICTS[line.reason].format(clause=_cited(line))}."
+    return f"{line.procedure_code} {words} on {as_of}: {_verdict(line)}."
+
+
+def _verdict(line: LineEvaluation) -> str:
+    """Why: the clause that decides; where a rider comes first, the clause whose criteria it changes and the rider."""
+    first = line.deciding[0]
+    base = next((entry.clause_id for entry in line.deciding if entry.role is Role.COVERS), None)
+    if first.role in (Role.WAIVES, Role.REPLACES_LIMIT, Role.ADDS) and base is not None:
+        return f"{_VERDICTS[line.reason].format(clause=base)}, as changed by rider clause {first.clause_id}"
+    return _VERDICTS[line.reason].format(clause=_cited(line))
 
 
 def conflict_text(conflict: SourceConflict) -> str:
