@@ -22,7 +22,7 @@ _PLAIN = str.maketrans(
         "\u202f": " ", "☑": "\x02", "☒": "\x02", "✓": "\x02", "✔": "\x02", "☐": "\x03", "□": "\x03",
     }
 )  # fmt: skip
-_BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+|-)\]|\(\s*\)")
+_BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+)\]|\(\s*\)")
 _END = re.compile(r"[.!?]+(?=[\"')\]]*(?:\s|$))|\n")
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
