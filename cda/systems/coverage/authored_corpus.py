@@ -1,6 +1,7 @@
 """Authored policies checked and compiled with the criterion language and the fact definitions of this application."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,13 @@ def _reference_faults(contents: Contents) -> list[tuple[str, str]]:
 
 
 def _fact_faults(name: str, definition: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a definition, its vocabulary included."""
+    return _faults_of(name, lambda: check_definition(definitions_from_data({name: definition})[name]))
+
+
+def _faults_of(name: str, check: Callable[[], object]) -> list[str]:
     try:
-        check_definition(definitions_from_data({name: definition})[name])
+        check()
     except CriterionError as error:
         return [str(error).removeprefix(f"fact {name}: ")]
     return []
@@ -56,6 +62,10 @@ class _Criteria:
 
     def __call__(self, criterion: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if self._definitions is None:
-            sound = {name: data for name, data in facts.items() if not _fact_faults(name, data)}
+            sound = {
+                name: data
+                for name, data in facts.items()
+                if not _faults_of(name, partial(definitions_from_data, {name: data}))
+            }
             self._definitions = definitions_from_data(sound)
         return validate_criterion(criterion, self._definitions)
