@@ -24,6 +24,7 @@ from corpus.model import Clause, Code, CodeUse, DateState, DocType, Payer, PlanR
 APPLICATION_ID = 0x63646163  # "cdac" in the file's header
 SCHEMA_VERSION = 1
 _BATCH = 1000
+_KEPT_CLAUSES = 1024  # the clauses of some hundred policies: what the requests of a while are about
 
 _CLAUSE = """
     SELECT c.clause_id, c.section, t.text, c.policy_id, c.version, c.codes, c.source_ref, c.criterion, c.text_sha256
@@ -46,6 +47,8 @@ class CorpusStore:
         self._connection, self._lock = connection, Lock()
         # The file never changes under an open store, and most of a clause's fields are those of its version.
         self._version = lru_cache(maxsize=4096)(self._read_version)
+        # Rows are read and their texts hashed every time; only the clause made of equal bytes is made once.
+        self._made = lru_cache(maxsize=_KEPT_CLAUSES)(self._make)
         self.path = path
 
     @classmethod
@@ -183,11 +186,15 @@ class CorpusStore:
         )
 
     def _clause(self, row: Any) -> Clause:
-        clause_id, section, text, policy_id, version, codes, source_ref, criterion, expected = row
+        clause_id, text, expected = row[0], row[2], row[8]
         if sha256(text.encode("utf-8")).digest() != expected:
             raise StoreDamaged(
                 f"the text of clause {clause_id} does not have the hash it is stored under; build the store again"
             )
+        return self._made(row)
+
+    def _make(self, row: Any) -> Clause:
+        clause_id, section, text, policy_id, version, codes, source_ref, criterion, _ = row
         of = self._version(policy_id, version)
         return Clause(
             clause_id=clause_id,

@@ -1,8 +1,11 @@
 """The language data that all facts share: cues, sections, abbreviations, numbers, units, named lists.
 
-The files beside this module are data (language.yaml, cues.yaml, quantities.yaml); they are read once, on first use.
+The files beside this module are data, authored in YAML (language.yaml, cues.yaml, quantities.yaml). The package reads
+their compiled form, language.json, once and on first use; after an edit, `python -m cda.extraction.compile_language`
+writes it anew (a test holds the two equal).
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +17,23 @@ from typing import Any
 from cda.errors import CriterionError
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
+COMPILED = Path(__file__).parent / "language.json"
 _PARTS = re.compile(r"\(([^)]*)\)|([^\s(),]+|,)")
 KINDS = frozenset(
-    {"negation", "hedge", "plan", "hypothetical", "family", "payer", "past", "now", "doubt", "against", "nothing", "mistaken"}
+    {
+        "negation",
+        "hedge",
+        "plan",
+        "hypothetical",
+        "family",
+        "payer",
+        "past",
+        "now",
+        "doubt",
+        "against",
+        "nothing",
+        "mistaken",
+    }
 )
 DIRECTIONS = frozenset({"forward", "back", "both", "sentence"})
 
@@ -128,8 +145,7 @@ class Language:
 @lru_cache(maxsize=1)
 def shared_language() -> Language:
     """The language data shipped with this package."""
-    here = Path(__file__).parent
-    files = {name: _load(here / f"{name}.yaml") for name in ("language", "cues", "quantities")}
+    files = json.loads(COMPILED.read_text(encoding="utf-8"))
     general, cues = files["language"], files["cues"]
     sections = {
         name: (None if mood == "none" else mood) for mood, names in general["sections"].items() for name in names
@@ -153,14 +169,6 @@ def shared_language() -> Language:
         lists=general["lists"],
         irregular=general["irregular"],
     )
-
-
-def _load(path: Path) -> Any:
-    import yaml  # noqa: PLC0415 - heavy, and not needed by a command that reads no text
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with path.open(encoding="utf-8") as file:
-        return yaml.load(file, Loader=loader)  # noqa: S506 - a safe loader, the quick one where it is built
 
 
 def expand(phrase: str) -> list[tuple[str, ...]]:

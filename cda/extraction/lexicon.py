@@ -5,7 +5,7 @@ The keys are described in docs/reference/fact-definitions.md. An unknown key or 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -52,6 +52,7 @@ class Form:
     kinds: tuple[str, ...]
     op: str = ""
     bound: float = 0
+    least: float = -inf
     gives: bool | str | None = None
 
     def spoken(self) -> frozenset[str]:
@@ -191,7 +192,13 @@ def _measured(rules: Sequence[Mapping[str, Any]], compiler: PhraseCompiler, take
             form = _form(text, compiler, takes)
             op = _one_of("op", rule["op"], ("<", "<=", ">", ">=", "any"))
             found.append(
-                Form(form.before, form.after, form.slot, form.kinds, op, float(rule.get("value", 0)), rule["gives"])
+                replace(
+                    form,
+                    op=op,
+                    bound=float(rule.get("value", 0)),
+                    least=float(rule.get("least", -inf)),
+                    gives=rule["gives"],
+                )
             )
     return found
 
@@ -208,6 +215,7 @@ def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
     phrases += [
         *lexicon.masks,
         *lexicon.group,
+        *lexicon.touch,
         *lexicon.anchors,
         *lexicon.barriers,
         *lexicon.noted,
@@ -215,6 +223,6 @@ def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
     ]
     for phrase in phrases:
         try:
-            _ = phrase.regex
+            phrase.check()
         except (ValueError, re.error) as fault:
             raise CriterionError(f"fact {definition.name}: lexicon: {fault}") from None

@@ -1,49 +1,24 @@
-"""Where a note speaks of a fact, and what each place amounts to once its context is read."""
+"""Where a note speaks of a fact: by phrases, by quantities near an anchor, by measured values."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
-from enum import StrEnum
 from math import inf
 
-from cda.contracts.facts import FactType, Interval
+from cda.contracts.facts import Interval
 from cda.extraction.language import Language
 from cda.extraction.lexicon import Form, Lexicon
 from cda.extraction.note import Note, Sentence
 from cda.extraction.phrases import Phrase
-from cda.extraction.quantities import Quantity, QuantityReader
-from cda.extraction.scope import FoundCue, ScopeReader, Setting
+from cda.extraction.quantities import QuantityReader
+from cda.extraction.scope import FoundCue, ScopeReader
+from cda.extraction.standing import Mention, Standing, judge
+from cda.extraction.units import Quantity
 
 Span = tuple[int, int]
 Cover = tuple[Span, frozenset[str] | None]
 _NO_WORDS: frozenset[str] = frozenset()
 TRAILING = " \x00,.:;-(/'\"*"
-
-
-class Standing(StrEnum):
-    """What a mention amounts to."""
-
-    HOLDS = "holds"
-    EXCLUDED = "excluded"  # a class value is denied: not this one
-    PAST = "past"
-    HEDGED = "hedged"
-    ELSEWHERE = "elsewhere"  # a plan, a payer's rule, another person, a condition
-    DOUBT = "doubt"
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """One reading of a fact at one place; `why` holds the words that took it out of the running."""
-
-    value: bool | str | Interval
-    start: int
-    end: int
-    standing: Standing = Standing.HOLDS
-    why: str | None = None
-    now: bool = False
-    own: bool = False
-    firm_doubt: bool = False
-    dated: tuple[date, date] | None = None
 
 
 class Reader:
@@ -87,6 +62,7 @@ class Reader:
             (m.start(), m.start() + len(m[0].rstrip(TRAILING)))
             for sentence in self.note.chosen(mask)
             for m in phrase.regex.finditer(norm, sentence.start, sentence.end)
+            if m[0]
         ]
 
     def sayings(self, lexicon: Lexicon) -> list[Mention]:
@@ -127,7 +103,13 @@ class Reader:
             covered = [*covered, ((mention.end, answer[2]), None)]
         for part in parts:
             setting = self._scope.setting(
-                self.note, sentence, part, found=self.cues(sentence), covered=covered, members=members
+                self.note,
+                sentence,
+                part,
+                found=self.cues(sentence),
+                covered=covered,
+                members=members,
+                accepts=lexicon.accepts,
             )
             start, end = min(start, setting.start), max(end, setting.end)
             for kind, cue in setting.kinds.items():
@@ -145,10 +127,14 @@ class Reader:
     def _answer(self, mention: Mention, sentence: Sentence) -> tuple[str, str, int] | None:
         """A form's answer behind (or a box before) the mention: `CHF: N`, `CHF (-)`, `[ ] CHF`."""
         head = self.note.norm[sentence.start : mention.start].rstrip()
+        whole = self.note.norm[sentence.start : sentence.end]
+        boxed_first = "[-]" in whole and head.endswith(("[-]", "\x02")) and not _signs_follow(whole)
         for kind, pattern in self._language.answers.items():
+            if boxed_first:
+                break
             if match := pattern.match(self.note.norm, mention.end, sentence.end):
                 return kind, self.note.text[match.start() : match.end()].strip(), match.end()
-        if head.endswith("\x03"):
+        if head.endswith("\x03") or (boxed_first and head.endswith("[-]")):
             return "unticked", "an empty box", mention.end
         return None
 
@@ -282,8 +268,11 @@ class Reader:
     def measured(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions of a bool or class that follow from a measured value (a glucose of 48 is below 54)."""
         found = []
+        masks = [span for span, _ in self.spans(lexicon.masks)]
         for sentence in self.note.chosen(self._formed(lexicon.measured)):
             for q in self.quantities(sentence):
+                if any(s < q.end and q.start < e for s, e in masks):
+                    continue
                 for form in lexicon.measured:
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
@@ -295,49 +284,15 @@ class Reader:
         return found
 
 
-def judge(lexicon: Lexicon, mention: Mention, words: dict[str, str]) -> Mention:
-    """Apply what the context says (kind -> words) to a mention; see cues.yaml for the kinds."""
-    standing, value, why, firm = Standing.HOLDS, mention.value, None, False
-    kinds = {kind for kind in words if kind not in lexicon.accepts}
-    blocking = [k for k in ("mistaken", "family", "payer", "hypothetical", "plan", "unticked") if k in kinds]
-    if "doubt" in kinds or "guard" in kinds:
-        firm = "doubt" in kinds
-        standing, why = Standing.DOUBT, words["doubt" if firm else "guard"]
-    elif blocking:
-        standing, why = Standing.ELSEWHERE, words[blocking[0]]
-    elif "against" in kinds and lexicon.against == "doubt":
-        standing, why, firm = Standing.DOUBT, words["against"], True
-    elif "against" in kinds and lexicon.against == "false" and mention.value is True:
-        value = False
-    elif "negation" in kinds:
-        standing, value, why = _negated(lexicon, mention, words["negation"], "hedge" in kinds)
-    elif "hedge" in kinds and lexicon.hedge != "holds":
-        if lexicon.hedge == "suspected" and value in {"confirmed", "suspected"}:
-            value = "suspected"
-        elif not (lexicon.hedge == "suspected" and mention.own):
-            standing = Standing.DOUBT if lexicon.is_quantity else Standing.HEDGED
-            why = words["hedge"]
-    if standing is Standing.HOLDS and "past" in kinds and "now" not in kinds and lexicon.time == "current":
-        standing, why = Standing.PAST, words["past"]
-    return replace(mention, standing=standing, value=value, why=why, firm_doubt=firm)
-
-
-def _negated(
-    lexicon: Lexicon, mention: Mention, words: str, hedged: bool
-) -> tuple[Standing, bool | str | Interval, str | None]:
-    kind, value = lexicon.definition.type, mention.value
-    if mention.own or hedged or lexicon.is_quantity:
-        return Standing.DOUBT, value, words
-    if kind is FactType.BOOL and value is True:
-        return Standing.HOLDS, False, None
-    if kind is FactType.STATUS and value == "confirmed":
-        return Standing.HOLDS, "absent", None
-    if kind is FactType.CLASS:
-        return Standing.EXCLUDED, value, words
-    return Standing.DOUBT, value, words
+def _signs_follow(line: str) -> bool:
+    """True for a list with its signs behind the findings: `fever [-] rash [+]`, and not `[-] fever [+] rash`."""
+    first = min(at for at in (line.find("[-]"), line.find("\x02")) if at >= 0)
+    return bool(line[:first].rpartition(":")[2].strip())
 
 
 def _meets(q: Quantity, form: Form) -> bool:
+    if q.value.hi < form.least:
+        return False
     match form.op:
         case "<":
             return q.value.hi < form.bound or (q.value.hi == form.bound and q.value.hi_open)
@@ -357,6 +312,3 @@ def _longest(candidates: list[tuple[Span, int, bool]]) -> list[tuple[Span, int]]
         if all(span[1] <= s or span[0] >= e for (s, e), _ in kept):
             kept.append((span, index))
     return sorted(kept)
-
-
-__all__ = ["Mention", "Reader", "Setting", "Standing", "judge"]

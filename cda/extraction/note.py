@@ -22,13 +22,18 @@ _PLAIN = str.maketrans(
         "\u202f": " ", "☑": "\x02", "☒": "\x02", "✓": "\x02", "✔": "\x02", "☐": "\x03", "□": "\x03",
     }
 )  # fmt: skip
-_BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+|-)\]|\(\s*\)")
+_BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+)\]|\(\s*\)")
 _END = re.compile(r"[.!?]+(?=[\"')\]]*(?:\s|$))|\n")
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
 _LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{1,40}:|\[)")
 _LONG = re.compile(r"[a-z01|5]{5,}")
-_DIGITS_OF_SCANS = re.compile(r"(?<![\w.])(?=[oils|.]*\d|[oils|]\.)[\doils|]{1,3}(?:\.[\doils|]{1,2})?(?=\s?(?:%|x\b|times|weeks?\b|wks?\b|months?\b|days?\b|years?\b|percent|/\s?day))")  # fmt: skip # noqa: E501
+_DIGITS_OF_SCANS = re.compile(
+    r"(?<![\w.])(?=[oils|.]*\d|[oils|]\.)[\doils|]{1,3}(?:\.[\doils|]{1,2})?"
+    r"(?=\s?(?:%|x\b|times|weeks?\b|wks?\b|months?\b|days?\b|years?\b|percent|/\s?day)"
+    r"|[ -]?(?:years?\b|yrs?\b|y\.?/?o\b)|[mf]\b)"
+    r"|(?<=\bage )\d[ol](?!\w)|(?<=\bage: )\d[ol](?!\w)|(?<=\baged )\d[ol](?!\w)"
+)
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
 
 
@@ -213,8 +218,10 @@ class Note:
             if plain[at] == "\n":
                 out[at] = "\n" if self._breaks(plain, at) else " "
             elif self._ends_sentence(plain, at, match.end()):
-                for i in range(at, match.end()):
-                    out[i] = "\n"
+                # a question mark stays, as the doubt it is
+                ends = [i for i in range(at, match.end()) if plain[i] != "?"] or [match.end()]
+                for i in ends:
+                    out[i : i + 1] = "\n" if i < len(out) else ""
         return "".join(out)
 
     def _ends_sentence(self, plain: str, at: int, after: int) -> bool:

@@ -44,13 +44,18 @@ class Phrase:
 
     @cached_property
     def pattern(self) -> str:
-        """The regular expression. Raises ValueError on an unknown list, an open bracket or a phrase of nothing."""
+        """The regular expression. Raises ValueError on an unknown list or an open bracket."""
         return self._compiler.body(self._flat).join(self._frame)
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
         """The compiled pattern."""
         return re.compile(self.pattern)
+
+    def check(self) -> None:
+        """Compile now. Raises ValueError on a fault, also when every part of the phrase may be missing."""
+        if self.regex.fullmatch(""):
+            raise ValueError(f"phrase {self.source!r}: every part of it may be missing")
 
     @cached_property
     def spoken(self) -> frozenset[str]:
@@ -100,8 +105,6 @@ class PhraseCompiler:
         body, rest = self._alternatives(tokens, 0)
         if rest != len(tokens):
             raise ValueError(f"phrase {flat!r}: a bracket is not closed or not opened")
-        if not body or re.fullmatch(body, ""):
-            raise ValueError(f"phrase {flat!r}: every part of it may be missing")
         return body
 
     def _alternatives(self, tokens: list[str], at: int) -> tuple[str, int]:

@@ -1,14 +1,13 @@
 """Quantities of a sentence: numbers in digits and words, ranges, rates, durations, ages, dates and what qualifies them.
 
-A quantity is read from its number outward and keeps its offsets; which fact it belongs to is decided in binding.py.
-Units and their conversions are a closed table: 1 month = 13/3 weeks = 1/12 year, 1 week = 7 days. Days become months
-as an interval (30 to 30.5 days a month), since a chart that counts days counts no calendar months.
+A quantity is read from its number outward and keeps its offsets; which fact it belongs to is decided in mentions.py.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -18,58 +17,17 @@ from cda.contracts.facts import Interval
 from cda.extraction.dates import DateSpan, find_dates
 from cda.extraction.language import Language
 from cda.extraction.note import Note, Sentence, Token
+from cda.extraction.units import DAYS, Quantity
 
-DAYS = {
-    "hour": Fraction(1, 24),
-    "day": Fraction(1),
-    "week": Fraction(7),
-    "month": Fraction(91, 3),
-    "year": Fraction(364),
-}
+# A letter that a scan may have put for a digit makes the number another one: "7O" is no 7.
+_SCAN_SLIP = re.compile(r"[oil|]+(?!\w)")
+# 9/12 is a date without a year and 4/5 a strength: neither is a number of anything
+_FRACTION = re.compile(r"/\d")
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """One quantity as written.
-
-    kind: number | times | rate | duration | percent | age | mmol (mmol/mol) | date. `unit` is the time unit of a
-    duration; `per` the days a rate counts over. `mark` says why it may not be taken as it stands: "ago" (a point in
-    time), "interval" (every, in, within), "old" (the value moved away from).
-    """
-
-    start: int
-    end: int
-    kind: str
-    value: Interval
-    unit: str | None = None
-    per: Fraction | None = None
-    mark: str | None = None
-    number_end: int = 0
-    date: DateSpan | None = None
-
-    def in_unit(self, unit: str | None) -> Interval:
-        """The value in `unit` (day, week, month, year; per_day for a rate); other units are left as written."""
-        if self.kind in {"rate", "amount"} and self.per:
-            return _scaled(self.value, 1 / self.per, 1 / self.per)
-        if self.kind == "duration" and self.unit and unit in DAYS:
-            factor = DAYS[self.unit] / DAYS[unit]
-            if self.unit == "day" and unit in {"month", "year"}:
-                return _scaled(self.value, factor * Fraction(182, 183), factor * Fraction(91, 90))
-            return _scaled(self.value, factor, factor)
-        return self.value
-
-    def over(self, days: int) -> Interval | None:
-        """The count over `days` days: as written, or a daily count times the days; other periods say nothing."""
-        if self.per == days:
-            return self.value
-        return _scaled(self.value, Fraction(days), Fraction(days)) if self.per == 1 else None
-
-
-def _scaled(value: Interval, low: Fraction, high: Fraction) -> Interval:
-    def times(end: float, factor: Fraction) -> float:
-        return end if abs(end) == inf else round(float(Fraction(str(end)) * factor), 6)
-
-    return Interval(times(value.lo, low), times(value.hi, high), value.lo_open, value.hi_open)
+def _whole_months(first: date, last: date) -> int:
+    """The calendar months from one day to another: January 15 to April 15 are three."""
+    return (last.year - first.year) * 12 + last.month - first.month - (last.day < first.day)
 
 
 class QuantityReader:
@@ -88,7 +46,7 @@ class QuantityReader:
         self._second = re.compile(
             rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
         )
-        self._unit = re.compile(rf"[ \x00-]*(?:{unit})'?(?!\w)\.?")
+        self._unit = re.compile(rf"[ \x00-]*(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
         self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
@@ -115,8 +73,9 @@ class QuantityReader:
         for first, second in pairwise(dates):
             if not self._pattern["span"].fullmatch(norm, first.end, second.start) or second.last <= first.first:
                 continue
-            low = max((second.first - first.last).days, 0) * 12 / 366
-            high = (second.last - first.first).days * 12 / 365
+            shortest, longest = max((second.first - first.last).days, 0), (second.last - first.first).days
+            whole = _whole_months(first.last, second.first) if shortest == longest else 0
+            low, high = max(shortest * 12 / 366, whole), max(longest * 12 / 365, whole)
             yield Quantity(
                 first.start,
                 second.end,
@@ -124,6 +83,7 @@ class QuantityReader:
                 Interval(round(low, 2), round(high, 2)),
                 "month",
                 number_end=second.end,
+                days=Interval(float(shortest), float(longest)),
             )
 
     def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
@@ -151,9 +111,9 @@ class QuantityReader:
         if not (first.isdigit() or first == "½" or token.text.partition("/")[0] in self._words):
             return None
         match = self._number.match(norm, token.start, sentence.end)
-        if not match:
+        if not match or _SCAN_SLIP.match(norm, match.end()):
             return None
-        low = self._value(match[0])
+        low = None if _FRACTION.match(norm, match.end()) else self._value(match[0])
         if low is None:
             return None
         high, end = low, match.end()
@@ -175,7 +135,8 @@ class QuantityReader:
     def _single(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
         """`a month of`, `for a year`: one unit."""
         unit = self._unit.match(norm, token.end, sentence.end)
-        if not unit or not (norm.startswith(" of ", unit.end()) or norm.endswith(" for ", 0, token.start)):
+        whole = norm.startswith((" full ", " whole ", " entire ", " solid "), token.end)
+        if not unit or not (whole or norm.startswith(" of ", unit.end()) or norm.endswith(" for ", 0, token.start)):
             return None
         name = next(u for u in self._units if unit[u])
         return Quantity(token.start, unit.end(), "duration", Interval.exactly(1), name, number_end=token.end)

@@ -84,11 +84,14 @@ class ScopeReader:
         found: Sequence[FoundCue],
         covered: Iterable[tuple[tuple[int, int], frozenset[str] | None]],
         members: Sequence[tuple[int, int]] = (),
+        accepts: frozenset[str] = frozenset(),
     ) -> Setting:
         """Which cues reach the mention at `span`.
 
         Cues that overlap a `covered` span are explained and do nothing, if they share a word with the phrase that
         covers it (None: whatever they are).
+
+        A kind that the fact `accepts` raises no guard: what may stand beside a mention need not be explained.
 
         `members` are spans of the fact's group in this sentence (COPD beside CHF), for lists without or/nor.
         """
@@ -98,7 +101,7 @@ class ScopeReader:
         function_words = self._language.words["function"]
         start, end = span
         for item in found:
-            words = {t.text for t in tokens[item.first : item.last + 1]} - function_words
+            words = {w for t in tokens[item.first : item.last + 1] for w in t.text.split("/")} - function_words
             if any(
                 s < item.end and item.start < e and (own is None or not words or words & own) for (s, e), own in covered
             ):
@@ -106,7 +109,7 @@ class ScopeReader:
             if self._reaches(tokens, item, span, members):
                 kinds.setdefault(item.cue.kind, item)
                 start, end = min(start, item.start), max(end, item.end)
-            elif item.cue.guard and self._near(tokens, item, span, note.norm):
+            elif item.cue.guard and item.cue.kind not in accepts and self._near(tokens, item, span, note.norm):
                 kinds.setdefault("guard", item)
         return Setting(kinds, start, end)
 

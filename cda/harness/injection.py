@@ -26,6 +26,7 @@ from cda.harness.injection_patterns import (
     SENTENCES,
     SOFT,
 )
+from cda.harness.patterns import bounded
 from cda.harness.sentences import Span, chart_sentences, lowered
 
 FieldName = Literal["narrative", "question"]
@@ -110,8 +111,8 @@ def _blocks(text: str) -> Iterator[Found]:
     blob = LONG_RUN.search(text) is not None
     for kind, needed, opener, closer in PAIRED:
         position = 0 if (needed in low if needed else blob) else len(text)
-        while found := opener.search(text, position):
-            closing = closer.search(text, found.end())
+        while found := bounded(opener, re.IGNORECASE).search(text, position):
+            closing = bounded(closer, re.IGNORECASE).search(text, found.end())
             end = closing.end() if closing else _line_end(text, found.end())
             yield found.start(), end, kind
             position = max(end, found.end())

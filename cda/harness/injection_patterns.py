@@ -12,8 +12,6 @@ from pathlib import Path
 
 from cda.harness.patterns import bounded
 
-Pattern = re.Pattern[str]
-
 # Zero width, bidirectional controls, invisible operators, tag characters and supplementary selectors, C0 and C1.
 HIDDEN = bounded(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufff9-\ufffb\U000e0000-\U000e0fff\u061c\u180e"
@@ -59,40 +57,37 @@ _BASE64 = r"[A-Za-z0-9+/]{0,80}"
 
 # (kind, what must stand in the lower-cased text ("": a long run), opener, closer): fenced from one to the other, or to
 # the end of the line.
-PAIRED: tuple[tuple[str, str, Pattern, Pattern], ...] = tuple(
-    (kind, needed, bounded(opener, re.IGNORECASE), bounded(closer, re.IGNORECASE))
-    for kind, needed, opener, closer in (
-        ("delimiter", "```", r"```", r"```"),
-        ("delimiter", "<", rf"<{_TAG}\b[^>\n]*>", rf"</{_TAG}\s*>"),
-        ("delimiter", "<|", r"<\|[a-z_]+\|>", r"<\|(?:im_)?end\w*\|>"),
-        ("delimiter", "inst]", r"\[/?inst\]", r"\[/inst\]"),
-        ("delimiter", "sys>>", r"<</?sys>>", r"<</sys>>"),
-        ("delimiter", "<!--", r"<!--", r"-->"),
-        (
-            "delimiter",
-            "##",
-            r"(?m)^\s*#{2,}\s*(?:system|instructions?|assistant|user|human|response|new\s+task|override)\b",
-            r"\n\s*\n",
-        ),
-        (
-            "delimiter",
-            "of",
-            r"[-=*]{3,}\s*(?:begin|end|start)\s+of\s+(?:the\s+)?(?:system|prompt|instructions?|context|input|user"
-            r"|narrative|document)\b[^\n]*?(?:[-=*]{3,}|$)",
-            r"\s*",
-        ),
-        ("delimiter", "role", r"\{?\s*[\"']role[\"']\s*:\s*[\"'](?:system|assistant|user|developer)", r"\}"),
-        (
-            "encoded_blob",
-            "",
-            rf"(?<![A-Za-z0-9+/=])(?={_BASE64}\d)(?={_BASE64}(?-i:[A-Z]))(?={_BASE64}(?-i:[a-z]))[A-Za-z0-9+/]{{40,}}={{0,2}}",
-            r"",
-        ),
-        ("encoded_blob", "", r"\b(?:[0-9a-f]{2}\s?){24,}\b", r""),
-        ("encoded_blob", "\\", r"(?:\\[ux][0-9a-f]{2,4}){4,}", r""),
-        ("encoded_blob", "%", r"(?:%[0-9a-f]{2}){6,}", r""),
-        ("encoded_blob", "&#", r"(?:&#x?[0-9a-f]{2,6};){4,}", r""),
-    )
+PAIRED: tuple[tuple[str, str, str, str], ...] = (
+    ("delimiter", "```", r"```", r"```"),
+    ("delimiter", "<", rf"<{_TAG}\b[^>\n]*>", rf"</{_TAG}\s*>"),
+    ("delimiter", "<|", r"<\|[a-z_]+\|>", r"<\|(?:im_)?end\w*\|>"),
+    ("delimiter", "inst]", r"\[/?inst\]", r"\[/inst\]"),
+    ("delimiter", "sys>>", r"<</?sys>>", r"<</sys>>"),
+    ("delimiter", "<!--", r"<!--", r"-->"),
+    (
+        "delimiter",
+        "##",
+        r"(?m)^\s*#{2,}\s*(?:system|instructions?|assistant|user|human|response|new\s+task|override)\b",
+        r"\n\s*\n",
+    ),
+    (
+        "delimiter",
+        "of",
+        r"[-=*]{3,}\s*(?:begin|end|start)\s+of\s+(?:the\s+)?(?:system|prompt|instructions?|context|input|user"
+        r"|narrative|document)\b[^\n]*?(?:[-=*]{3,}|$)",
+        r"\s*",
+    ),
+    ("delimiter", "role", r"\{?\s*[\"']role[\"']\s*:\s*[\"'](?:system|assistant|user|developer)", r"\}"),
+    (
+        "encoded_blob",
+        "",
+        rf"(?<![A-Za-z0-9+/=])(?={_BASE64}\d)(?={_BASE64}(?-i:[A-Z]))(?={_BASE64}(?-i:[a-z]))[A-Za-z0-9+/]{{40,}}={{0,2}}",
+        r"",
+    ),
+    ("encoded_blob", "", r"\b(?:[0-9a-f]{2}\s?){24,}\b", r""),
+    ("encoded_blob", "\\", r"(?:\\[ux][0-9a-f]{2,4}){4,}", r""),
+    ("encoded_blob", "%", r"(?:%[0-9a-f]{2}){6,}", r""),
+    ("encoded_blob", "&#", r"(?:&#x?[0-9a-f]{2,6};){4,}", r""),
 )
 
 # Where an imperative can stand: after a break, or after a word that leads one in.
@@ -109,7 +104,7 @@ class Sentence:
 
     kind: str
     triggers: tuple[str, ...]
-    pattern: Pattern
+    source: str
     imperative: bool
     cased: bool
 
@@ -117,8 +112,8 @@ class Sentence:
         """Spans in `text`, whose lower case of equal length is `low`."""
         if not any(word in low or (self.cased and word in text) for word in self.triggers):
             return
-        read, position = (text if self.cased else low), 0
-        while found := self.pattern.search(read, position):
+        pattern, read, position = bounded(self.source), (text if self.cased else low), 0
+        while found := pattern.search(read, position):
             fits = not self.imperative or _IMPERATIVE_AFTER.search(read[max(0, found.start() - 20) : found.start()])
             if fits:
                 yield found.span()
@@ -155,7 +150,7 @@ def _sentence(kind: str, triggers: tuple[str, ...], line: str, macros: dict[str,
     # A look-behind has a fixed width, so its blank stays one blank.
     spaced = re.sub(r"\(\?<![^)]*\)| ", lambda found: r"\s+" if found.group() == " " else found.group(), pattern)
     start = "" if pattern.startswith((r"\b", '"')) else r"\b"
-    return Sentence(kind, triggers, bounded(start + spaced), "!" in marks, "=" in marks)
+    return Sentence(kind, triggers, start + spaced, "!" in marks, "=" in marks)
 
 
 _DATA = Path(__file__).parent / "data" / "injection.txt"

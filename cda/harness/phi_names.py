@@ -31,8 +31,8 @@ _KIN = (
 )
 
 # (trigger words and marks, pattern, strong). A strong label accepts eponyms and single words in capitals.
-_PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], re.Pattern[str], bool], ...] = tuple(
-    (*triggers(listed), bounded(pattern), strong)
+_PATTERNS: tuple[tuple[frozenset[str], tuple[str, ...], str, bool], ...] = tuple(
+    (*triggers(listed), pattern, strong)
     for listed, pattern, strong in (
         (
             "name|names",
@@ -91,7 +91,7 @@ def find_names(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     """Spans of names in `text`; `low` is its lower case and `words` are the words of that."""
     for listed, marks, pattern, strong in _PATTERNS:
         if not listed.isdisjoint(words) or any(mark in low for mark in marks):
-            for found in pattern.finditer(text):
+            for found in bounded(pattern).finditer(text):
                 yield from _accepted(text, found, strong=strong)
     for found in _LABELLED.finditer(text):
         if _LABEL.search(low[max(0, found.start() - 40) : found.start()]):
@@ -99,8 +99,8 @@ def find_names(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for credential in _CREDENTIAL.finditer(text):
         if credential.group() in _CREDENTIALS or credential.group().rstrip(".") in _CREDENTIALS:
             yield from _signed(text, credential.start())
-    for pattern in _LONE:
-        for found in pattern.finditer(text):
+    for lone in _LONE:
+        for found in lone.finditer(text):
             if not any(word.lower() in NOT_NAMES for word in re.findall(r"[^\W\d_]{2,}", found["v"])):
                 yield found.span("v")
     yield from _unlabelled(text)

@@ -28,9 +28,14 @@ class Rule:
     kind: str
     words: frozenset[str]
     marks: tuple[str, ...]
-    pattern: re.Pattern[str]
+    source: str
     keep: Callable[[Match], bool] | None = None
     cased: bool = False
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The compiled source."""
+        return bounded(self.source)
 
 
 def triggers(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -123,13 +128,13 @@ def _labelled(kind: str, label: str, listed: str, digits: int = 3) -> Rule:
         inside_word = found.start() > 0 and found.string[found.start() - 1].isalpha()
         return inside_word or _digits(found["v"]) < digits
 
-    return Rule(kind, *triggers(listed), bounded(rf"(?:{label}){_NUMBER}{_SEPARATOR}{_VALUE}"), keep)
+    return Rule(kind, *triggers(listed), rf"(?:{label}){_NUMBER}{_SEPARATOR}{_VALUE}", keep)
 
 
 def _plain(
     kind: str, pattern: str, listed: str = "", *, keep: Callable[[Match], bool] | None = None, cased: bool = False
 ) -> Rule:
-    return Rule(kind, *triggers(listed), bounded(pattern), keep, cased)
+    return Rule(kind, *triggers(listed), pattern, keep, cased)
 
 
 RULES: tuple[Rule, ...] = (

@@ -5,14 +5,36 @@ has since changed in its text or in its dates is dropped at hydration instead of
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from backends.schema import CODES_NONE, JURISDICTION_ANY, PLAN_ANY, UNNAMED, Meta, window
 from cda.contracts.policy_tools import ClauseView
 from cda.retrieval.codes import all_forms, codes_in
+from cda.retrieval.words import stems
 from corpus.model import Clause, DateState
+
+T = TypeVar("T")
+_KEPT = 1024
+
+
+def _once_a_clause(make: Callable[[Clause], T]) -> Callable[[Clause], T]:
+    """`make`, remembered for the very clause object it was made of: a store gives equal rows as one immutable object,
+    and a clause that was read as another object, whatever its id, is made anew. At most _KEPT clauses are held."""
+    held: dict[str, tuple[Clause, T]] = {}
+
+    def made(clause: Clause) -> T:
+        known = held.get(clause.clause_id)
+        if known is not None and known[0] is clause:
+            return known[1]
+        if len(held) >= _KEPT:
+            held.clear()
+        value = make(clause)
+        held[clause.clause_id] = clause, value
+        return value
+
+    return made
 
 
 class ClauseStore(Protocol):
@@ -72,6 +94,19 @@ def content_hash(clause: Clause, meta: Meta | None = None) -> str:
     return sha256(json.dumps(held, sort_keys=True, ensure_ascii=False).encode("utf-8")).hexdigest()
 
 
+@_once_a_clause
+def hash_read(clause: Clause) -> str:
+    """The `content_hash` of a clause that a store gave."""
+    return content_hash(clause)
+
+
+@_once_a_clause
+def stems_of(clause: Clause) -> frozenset[str]:
+    """The stems of its indexed text."""
+    return frozenset(stems(indexed_text(clause)))
+
+
+@_once_a_clause
 def view_of(clause: Clause) -> ClauseView:
     """The clause as the policy tools answer with it."""
     return ClauseView(

@@ -14,6 +14,18 @@ EmbedderName = Literal["minilm-int8", "minilm-int8-dynamic", "tfidf"]
 FIT_FILE = "tfidf.npz"
 
 
+def stable_identity(name: EmbedderName) -> str:
+    """What an index's place is derived from; loads and builds nothing. The full identity for packaged weights, the
+    source for re-quantised ones, the bare name for a fitted embedder, whose fit follows from the corpus."""
+    match name:
+        case "minilm-int8":
+            return packaged_weights().identity
+        case "minilm-int8-dynamic":
+            return f"{name} of {packaged_weights().sha256[:16]}"
+        case "tfidf":
+            return name
+
+
 def sentence_model(name: EmbedderName, models: Path) -> MiniLM | None:
     """The sentence model of that name, not yet loaded; None when the embedder is fitted on a corpus instead."""
     match name:

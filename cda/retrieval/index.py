@@ -25,7 +25,7 @@ from backends.local import LocalBackend
 from backends.schema import POLICY, Meta
 from cda.contracts.embedding import Embedder, Vectors
 from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, meta_of, own_codes, said_codes
-from cda.retrieval.embedders import FIT_FILE, EmbedderName, for_building, for_searching, sentence_model
+from cda.retrieval.embedders import FIT_FILE, EmbedderName, for_building, for_searching, stable_identity
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress, embed_all
 from cda.retrieval.lexical import Entry, LexicalIndex
 from cda.retrieval.tfidf import TfidfEmbedder
@@ -94,8 +94,7 @@ def models_folder(root: Path) -> Path:
 
 def place(root: Path, store: ClauseStore, name: EmbedderName) -> Path:
     """Where the index of this corpus under this embedder lives: any change of either is another place."""
-    model = sentence_model(name, models_folder(root))
-    parts = [store.digest, model.identity if model else name, POLICY.digest, ANALYZER, str(FORMAT)]
+    parts = [store.digest, stable_identity(name), POLICY.digest, ANALYZER, str(FORMAT)]
     return root / f"{name}-{sha256(json.dumps(parts).encode('utf-8')).hexdigest()[:16]}"
 
 

@@ -13,7 +13,7 @@ from cda.contracts.embedding import Embedder
 from cda.contracts.policy_tools import SearchAnswer, SearchHit, SearchLegs
 from cda.errors import PolicyToolError
 from cda.retrieval.codes import all_forms, codes_in
-from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, view_of
+from cda.retrieval.documents import ClauseStore, hash_read, stems_of, view_of
 from cda.retrieval.fusion import Fused, Rule, Signals, fuse
 from cda.retrieval.index import TARGET, open_index
 from cda.retrieval.legs import DEPTH, Leg, Legs
@@ -94,10 +94,13 @@ class PolicySearch:
         vectors = self._embedder.embed(queries)
         pages = self._index.backend.search(TARGET, self._index.manifest.spec, vectors, k=DEPTH, where=where)
         known: Hydrated = {}
+        by_codes: dict[tuple[str, ...], Leg] = {}  # the queries of a plan mostly name the same codes
         answers = []
         for query, vector, page in zip(queries, vectors, pages, strict=True):
-            said = sorted({*wanted, *codes_in(query), *codes_in(query.upper())})
-            legs = Legs(Leg(hits=page.hits), self._text.text(query, where), self._index.lexical.codes(said, where))
+            said = tuple(sorted({*wanted, *codes_in(query), *codes_in(query.upper())}))
+            if said not in by_codes:
+                by_codes[said] = self._index.lexical.codes(said, where)
+            legs = Legs(Leg(hits=page.hits), self._text.text(query, where), by_codes[said])
             ranked = fuse(self._rule, legs, self._signals(_Asked(query, vector, said, codes, as_of), legs, known))
             hits, dropped = self._hydrate(ranked, legs, k, known)
             answers.append(SearchAnswer(query=query, hits=hits, dropped=dropped, notes=_notes(legs, dropped)))
@@ -136,7 +139,7 @@ class PolicySearch:
         key = (hit.id, hit.content_hash)
         if key not in known:
             clause = self._store.clause(hit.id)
-            known[key] = clause if clause is not None and content_hash(clause) == hit.content_hash else None
+            known[key] = clause if clause is not None and hash_read(clause) == hit.content_hash else None
         return known[key]
 
     def _coverage(self, asked: _Asked, legs: Legs, known: Hydrated) -> float:
@@ -146,7 +149,7 @@ class PolicySearch:
         if not words or best is None:
             return 0.0
         idf = self._index.lexical.idf(words)
-        held = set(stems(indexed_text(best)))
+        held = stems_of(best)
         return sum(idf[word] for word in words if word in held) / sum(idf.values())
 
 

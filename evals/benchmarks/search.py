@@ -8,6 +8,7 @@ Limits held: at most 6 ms CPU a filtered hybrid query, at least 2,000 clauses a 
 import argparse
 import gc
 import json
+import os
 import random
 import resource
 import subprocess
@@ -51,7 +52,7 @@ from datetime import date
 from pathlib import Path
 from cda.retrieval.embedders import start_loading
 root = Path(sys.argv[2])
-start_loading("minilm-int8", root)
+start_loading("minilm-int8", root / "models")
 from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from corpus.store import CorpusStore
@@ -212,6 +213,18 @@ def measure_shipped(runs: int, folder: Path) -> dict[str, Any]:
     return figures
 
 
+def measure_machine() -> dict[str, Any]:
+    """How fast the machine is just now: figures from a busy one are not those of a quiet one."""
+    cpu, total = process_time(), 0
+    for number in range(1_000_000):
+        total += number
+    return {
+        "cores": os.cpu_count(),
+        "load_1m": os.getloadavg()[0],
+        "python_loop_ns": round((process_time() - cpu) * 1e3),
+    }
+
+
 def _peak_mb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
@@ -237,7 +250,7 @@ def main() -> None:
         return
     with TemporaryDirectory() as root:
         place = Path(root) / "index"
-        figures = {"build": _in_own_process("build", options.clauses, place)}
+        figures = {"machine": measure_machine(), "build": _in_own_process("build", options.clauses, place)}
         figures["search"] = _in_own_process("search", options.clauses, place)
         figures["shipped"] = _in_own_process("shipped", SHIPPED_RUNS, Path(root))
     held = {

@@ -7,7 +7,7 @@ from cda.contracts.decision import Claim, FactEvidence, Outcome
 from cda.contracts.facts import Fact, FactDefinition, Interval
 from cda.contracts.policy_tools import ClauseView
 from cda.criteria.criterion import AddNode, Criterion, ReplaceLimit, Statement, parse_criterion
-from cda.criteria.derive import derive_facts
+from cda.criteria.derive import Derivations
 from cda.criteria.evaluate import Context, Node, evaluate
 from cda.criteria.governing import Governing
 from cda.criteria.line import decide_line
@@ -23,6 +23,7 @@ class CriteriaJudge:
 
     def __init__(self, definitions: Mapping[str, FactDefinition]) -> None:
         self._definitions = definitions
+        self._derivations = Derivations(definitions, definitions)
 
     def node(self, case: Case, clause: ClauseView, claim: Claim) -> str | None:
         """None when the node that the claim names has, on the claim's evidence alone, the status it claims."""
@@ -39,14 +40,20 @@ class CriteriaJudge:
         if node is None:
             return "the clause's criterion has no such node"
         found = STATUS_OF[node.truth]
-        if claim.status == "presumed":
+        if claim.status == "presumed" or (claim.status == "unknown" and node.presumed):
+            # Evidence shows no doubt: what was left open because the chart speaks of it is presumed upon here.
             return None if node.presumed or found == "unknown" else f"nothing is presumed there: it is {found}"
         return None if found == claim.status else f"on the evidence shown it is {found}, not {claim.status}"
 
     def outcome(
         self, case: Case, clauses: Sequence[ClauseView], claims: Sequence[Claim], outcome: Outcome
     ) -> str | None:
-        """None when the cited clauses and the evidence shown, alone, give the outcome for some requested code."""
+        """None when the cited clauses and the evidence shown, alone, give the outcome for some requested code.
+
+        A refusal is carried by what is missing, which no evidence shows.
+        """
+        if outcome is Outcome.INSUFFICIENT_EVIDENCE:
+            return None
         try:
             facts = self._facts(case, [item for claim in claims for item in claim.evidence])
             reached = {
@@ -69,7 +76,7 @@ class CriteriaJudge:
         return f"the cited clauses and the evidence shown do not give {outcome.value}"
 
     def _facts(self, case: Case, evidence: Sequence[FactEvidence]) -> Mapping[str, Fact]:
-        return derive_facts(facts_from(evidence, self._definitions), self._definitions, case.as_of)
+        return self._derivations.apply(facts_from(evidence, self._definitions), case.as_of)
 
 
 def _why_not_stated(criterion: Criterion, path: str, claim: Claim, context: Context) -> str | None:

@@ -3,7 +3,8 @@
 import pytest
 
 from cda.contracts.facts import Interval
-from cda.extraction.language import shared_language
+from cda.extraction.compile_language import authored
+from cda.extraction.language import COMPILED, shared_language
 from cda.extraction.note import Note, Vocabulary
 from cda.extraction.phrases import PhraseCompiler
 from cda.extraction.quantities import shared_reader
@@ -48,7 +49,7 @@ def test_a_phrase_matches_what_its_signs_say(phrase: str, matching: str, other: 
 )
 def test_a_broken_phrase_is_an_error_that_says_what_is_wrong(phrase: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        _ = COMPILER.phrase(phrase).regex
+        COMPILER.phrase(phrase).check()
 
 
 @pytest.mark.promise("extraction.sentences")
@@ -129,3 +130,18 @@ def test_thirteen_weeks_are_three_months_and_ninety_days_may_be() -> None:
     assert weeks.in_unit("month") == Interval(3, 3)
     assert days.in_unit("month").lo < 3 <= days.in_unit("month").hi
     assert short.in_unit("month").hi < 3
+
+
+@pytest.mark.promise("extraction.quantities")
+def test_a_span_of_dates_counts_its_days_and_its_calendar_months() -> None:
+    prepared = note("from 4/1/24 to 5/13/24; from 1/15/2024 to 4/15/2024")
+    weeks, months = shared_reader(shared_language()).read(prepared, prepared.sentences[0])
+
+    assert weeks.in_unit("week") == Interval.exactly(6)
+    assert months.in_unit("month").lo == 3
+
+
+@pytest.mark.promise("extraction.phrases")
+def test_the_compiled_language_data_are_the_authored_ones() -> None:
+    """When this fails: `python -m cda.extraction.compile_language`, and commit language.json."""
+    assert COMPILED.read_text(encoding="utf-8") == authored()

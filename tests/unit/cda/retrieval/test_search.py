@@ -13,8 +13,9 @@ from backends.errors import IndexAbsent, IndexMismatch
 from cda.errors import PolicyToolError
 from cda.retrieval import index as index_module
 from cda.retrieval.documents import indexed_text
+from cda.retrieval.embedders import EmbedderName
 from cda.retrieval.fusion import Rule
-from cda.retrieval.index import build_index, ensure_index, open_index
+from cda.retrieval.index import build_index, ensure_index, open_index, place
 from cda.retrieval.search import PolicySearch
 from cda.retrieval.tfidf import TfidfEmbedder
 
@@ -199,6 +200,17 @@ def test_an_index_is_built_once_and_opened_afterwards(store: FakeStore, tmp_path
     second, embedder = ensure_index(store, "tfidf", tmp_path)
     assert (second, (second / "manifest.json").stat().st_mtime_ns) == (first, stamp)
     assert PolicySearch(store, embedder, second).manifest_digest == PolicySearch(store, embedder, first).manifest_digest
+
+
+@pytest.mark.promise("retrieval.lazy_model")
+def test_every_corpus_and_embedder_has_its_own_place_and_asking_for_it_builds_nothing(
+    store: FakeStore, tmp_path: Path
+) -> None:
+    other = FakeStore(small_corpus()[1:])
+    names: list[EmbedderName] = ["minilm-int8", "minilm-int8-dynamic", "tfidf"]
+    places = {place(tmp_path, held, name) for held in (store, other) for name in names}
+    assert len(places) == 6
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.promise("retrieval.no_text")
