@@ -94,6 +94,24 @@ def decide_line(
     return line.evaluation()
 
 
+def line_outcome(
+    *,
+    procedure_code: str,
+    clauses: Sequence[ClauseView],
+    definitions: Mapping[str, FactDefinition],
+    facts: Mapping[str, Fact],
+    diagnosis_codes: Sequence[str],
+    as_of: date,
+    plan_id: str | None,
+    payer_id: str,
+) -> Outcome:
+    """The outcome that `decide_line` gives, without what explains it."""
+    found = governing(
+        clauses, definitions, procedure_code=procedure_code, as_of=as_of, plan_id=plan_id, payer_id=payer_id
+    )
+    return _Line(procedure_code, found, definitions, facts=facts, codes=tuple(diagnosis_codes), as_of=as_of).outcome
+
+
 def facts_needed(
     *,
     procedure_code: str,
