@@ -106,6 +106,11 @@ def _batch(system: "CoverageSystem", source: BinaryIO, concurrency: int) -> "Ite
 
 
 def _open(settings: "Settings") -> "CoverageSystem":
+    if settings.embedder == "minilm-int8" and settings.policy_tools == "inprocess":
+        # The model's session is made on another core while this one imports the rest.
+        from cda.retrieval.embedders import models_folder, start_loading
+
+        start_loading(settings.embedder, models_folder(settings.index_path))
     from cda.systems.coverage.system import CoverageSystem
 
     return CoverageSystem.open(settings)
