@@ -237,3 +237,13 @@ def answer(result: Any) -> tuple[str, str]:
 def cited(result: Any) -> list[str]:
     """The clauses of the claims, in order, once each."""
     return list(dict.fromkeys(claim.citation.clause_id for claim in result.determination.claims))
+
+
+# A service for which a rider asks for prior authorization.
+AUTHORIZED: dict[str, Any] = request(
+    STD,
+    "95810",
+    "2024-06-01",
+    {"home_sleep_test_result": "negative", "osa_clinical_suspicion_remains": True},
+    dx="G47.33",
+)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from promises import load
 
 TREES = {"unit", "conformance", "integration", "packaging", "test_promises.py"}

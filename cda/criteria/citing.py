@@ -71,7 +71,7 @@ def main_findings(findings: Sequence[Finding], reason: Reason) -> list[Finding]:
         Reason.MISSING_FACTS: lambda: _open(reached),
         Reason.NEEDS_DOCUMENTATION: lambda: exceeded + _with(Truth.MET, covers),
         Reason.CRITERIA_MET: lambda: _covering(reached),
-        Reason.NO_COVERAGE_CRITERIA: lambda: of_role(reached, Role.EXCLUDES) or of_role(reached, Role.SCOPE),
+        Reason.NO_COVERAGE_CRITERIA: lambda: of_role(reached, Role.EXCLUDES),
     }
     return choose[reason]()
 

@@ -24,7 +24,8 @@ from cda.errors import CriterionError
 class _Derivation:
     name: str
     when: Expression
-    value: Value
+    value: Value | None
+    source: str | None = None  # the fact whose value it takes; what was stated then stands
 
 
 class Derivations:
@@ -43,8 +44,9 @@ class Derivations:
             seen.add(name)
             for rule in parse_derivations(definitions[name], definitions):
                 rules.append(rule)
-                self._sources |= {*facts_of(rule.when), name}
-                waiting.extend(sorted(facts_of(rule.when)))
+                used = facts_of(rule.when) | ({rule.source} if rule.source else set())
+                self._sources |= {*used, name}
+                waiting.extend(sorted(used))
         # Presumptions belong to criteria: a rule must not turn one into a derived fact.
         self._plain = {name: replace(definitions[name], presume=None) for name in sorted(self._sources)}
         # A rule that silence does not meet waits for one of its facts, and most facts are silent most of the time.
@@ -79,19 +81,20 @@ class Derivations:
                 continue
             if truth_of(rule.when, context) is Truth.MET:
                 before = found.get(rule.name, facts.get(rule.name))
-                found[rule.name] = self._settle(rule, before, context)
+                if (value := _value_of(rule, before, facts)) is not None:
+                    found[rule.name] = self._settle(rule, value, before, context)
         return {name: fact for name, fact in found.items() if facts.get(name) != fact}
 
-    def _settle(self, rule: _Derivation, before: Fact | None, context: Context) -> Fact:
+    def _settle(self, rule: _Derivation, value: Value, before: Fact | None, context: Context) -> Fact:
         if before is not None and before.state is FactState.CONFLICT:
             return before
         if before is None or before.value is None:
-            return Fact(rule.name, FactState.KNOWN, rule.value, _evidence(rule.when, context))
+            return Fact(rule.name, FactState.KNOWN, value, _evidence(rule, context))
         definition = self.definitions[rule.name]
-        if not contradict(definition.type, before.value, rule.value):
+        if not contradict(definition.type, before.value, value):
             return before
         why = f"{definition.label} was stated otherwise than what follows from: {rule.when.label}"
-        evidence = (*before.evidence, *_evidence(rule.when, context))
+        evidence = (*before.evidence, *_evidence(rule, context))
         return Fact(rule.name, FactState.CONFLICT, None, evidence, why)
 
 
@@ -145,8 +148,11 @@ def _read(
         path = f"derive.{place}"
         reader.only(data, {"when", "value"}, path)
         when = reader.read(data.get("when"), f"{path}.when")
-        value = _value(definition, data.get("value"), f"{path}.value", reader)
-        if value is not None:
+        raw = data.get("value")
+        if isinstance(raw, Mapping):
+            if source := _source(definition, raw, f"{path}.value", reader):
+                rules.append(_Derivation(definition.name, when, None, source))
+        elif (value := _value(definition, raw, f"{path}.value", reader)) is not None:
             rules.append(_Derivation(definition.name, when, value))
     return tuple(rules), reader.faults
 
@@ -156,10 +162,35 @@ def _value(definition: FactDefinition, raw: Any, path: str, reader: ExpressionRe
     return None if read is None else typed_value(definition, read)
 
 
-def _evidence(when: Expression, context: Context) -> tuple[Evidence, ...]:
+def _source(definition: FactDefinition, raw: Mapping[str, Any], path: str, reader: ExpressionReader) -> str | None:
+    """The fact named by `value: {fact: NAME}`: another one of the same type and unit."""
+    reader.only(raw, {"fact"}, path)
+    source = reader.definitions.get(str(raw.get("fact")))
+    if source is None or source.name == definition.name:
+        reader.fault(path, f"{raw.get('fact')!r} is no other fact")
+    elif (source.type, source.unit) != (definition.type, definition.unit):
+        reader.fault(path, f"fact {source.name} is not of the type and unit of {definition.name}")
+    else:
+        return source.name
+    return None
+
+
+def _value_of(rule: _Derivation, before: Fact | None, facts: Mapping[str, Fact]) -> Value | None:
+    """The value a rule gives; one that takes another fact's value gives none when its own fact is known already."""
+    if rule.source is None:
+        return rule.value
+    source = facts.get(rule.source)
+    if source is None or (before is not None and before.state is not FactState.UNKNOWN):
+        return None
+    return source.value
+
+
+def _evidence(rule: _Derivation, context: Context) -> tuple[Evidence, ...]:
     """The evidence of the facts whose comparison holds; of all that were compared when the rule holds by a `not`."""
     facts = context.facts
-    leaves = [leaf for leaf in evaluate(when, context).walk() if leaf.fact in facts]
+    leaves = [leaf for leaf in evaluate(rule.when, context).walk() if leaf.fact in facts]
     used = [leaf for leaf in leaves if leaf.truth is Truth.MET] or leaves
     spans = [replace(e, source="derived") for leaf in used if leaf.fact for e in facts[leaf.fact].evidence]
+    if rule.source:
+        spans += [replace(e, source="derived") for e in facts[rule.source].evidence]
     return tuple(dict.fromkeys(spans)) or (Evidence("", source="derived"),)

@@ -1,4 +1,4 @@
-"""Absolute dates and date spans as charts write them: 2024-03-15, 3/15/24, 03/2024, March 15 2024, Mar 2024, 2024.
+"""Absolute dates and date spans of charts: 2024-03-15, 3/15/24, 03/2024, (3/24), March 15 2024, Mar 2024, 2024.
 
 A date is the interval of days it may mean (a month is its first to its last day). No relative words and no guessed
 years: "in March" is not a date.
@@ -29,6 +29,7 @@ _DATE = re.compile(
     | (?P<m6>{_MONTH})\.?,?[ ](?:of[ ])?'?(?P<y6>(?:19|20)\d\d)
     | (?P<m7>{_MONTH})\.?[ ]'(?P<y7>\d\d)
     | (?<=[ (])(?P<y8>(?:19|20)\d\d)(?=[ ).,;:]|$)
+    | (?<=\()(?P<m9>\d{{1,2}})/(?P<y9>1[5-9]|2\d)(?=\))
     )(?![\w/])""",
     re.X,
 )
@@ -54,7 +55,7 @@ def find_dates(norm: str, start: int, end: int) -> list[DateSpan]:
 
 
 def _span(match: re.Match[str]) -> DateSpan | None:
-    form = next(i for i in range(1, 9) if match[f"y{i}"])
+    form = next(i for i in range(1, 10) if match[f"y{i}"])
     year = int(match[f"y{form}"])
     year += 0 if year > 99 else 2000
     if form == 8:
@@ -64,7 +65,7 @@ def _span(match: re.Match[str]) -> DateSpan | None:
     if not 1 <= month <= 12:
         return None
     last = monthrange(year, month)[1]
-    if form in {3, 6, 7}:
+    if form in {3, 6, 7, 9}:
         return DateSpan(match.start(), match.end(), date(year, month, 1), date(year, month, last))
     day = int(match[f"d{form}"])
     if not 1 <= day <= last:

@@ -19,7 +19,11 @@ def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mentio
     inside and outside of it; a date that may lie on both sides says nothing.
     """
     found = []
+    outside = [s.phrase for s in lexicon.sayings if s.own and s.value == lexicon.dated["outside"]]
+    denials = [span for span, _ in reader.spans(outside)]
     for anchor, q in _events(reader, lexicon):
+        if any(s <= min(anchor[0], q.start) and max(anchor[1], q.end) <= e for s, e in denials):
+            continue  # "no mammogram yet in 2024" dates no event
         days = _day_range(q, as_of)
         if days is None or days[0] > as_of:
             continue

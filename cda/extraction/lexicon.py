@@ -215,6 +215,7 @@ def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
     phrases += [
         *lexicon.masks,
         *lexicon.group,
+        *lexicon.touch,
         *lexicon.anchors,
         *lexicon.barriers,
         *lexicon.noted,

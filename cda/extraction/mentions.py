@@ -103,7 +103,13 @@ class Reader:
             covered = [*covered, ((mention.end, answer[2]), None)]
         for part in parts:
             setting = self._scope.setting(
-                self.note, sentence, part, found=self.cues(sentence), covered=covered, members=members, accepts=lexicon.accepts
+                self.note,
+                sentence,
+                part,
+                found=self.cues(sentence),
+                covered=covered,
+                members=members,
+                accepts=lexicon.accepts,
             )
             start, end = min(start, setting.start), max(end, setting.end)
             for kind, cue in setting.kinds.items():
@@ -121,10 +127,14 @@ class Reader:
     def _answer(self, mention: Mention, sentence: Sentence) -> tuple[str, str, int] | None:
         """A form's answer behind (or a box before) the mention: `CHF: N`, `CHF (-)`, `[ ] CHF`."""
         head = self.note.norm[sentence.start : mention.start].rstrip()
+        whole = self.note.norm[sentence.start : sentence.end]
+        boxed_first = "[-]" in whole and head.endswith(("[-]", "\x02")) and not _signs_follow(whole)
         for kind, pattern in self._language.answers.items():
+            if boxed_first:
+                break
             if match := pattern.match(self.note.norm, mention.end, sentence.end):
                 return kind, self.note.text[match.start() : match.end()].strip(), match.end()
-        if head.endswith("\x03"):
+        if head.endswith("\x03") or (boxed_first and head.endswith("[-]")):
             return "unticked", "an empty box", mention.end
         return None
 
@@ -272,6 +282,12 @@ class Reader:
                         )
                         break
         return found
+
+
+def _signs_follow(line: str) -> bool:
+    """True for a list with its signs behind the findings: `fever [-] rash [+]`, and not `[-] fever [+] rash`."""
+    first = min(at for at in (line.find("[-]"), line.find("\x02")) if at >= 0)
+    return bool(line[:first].rpartition(":")[2].strip())
 
 
 def _meets(q: Quantity, form: Form) -> bool:

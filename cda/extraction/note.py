@@ -22,13 +22,18 @@ _PLAIN = str.maketrans(
         "\u202f": " ", "☑": "\x02", "☒": "\x02", "✓": "\x02", "✔": "\x02", "☐": "\x03", "□": "\x03",
     }
 )  # fmt: skip
-_BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+|-)\]|\(\s*\)")
+_BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+)\]|\(\s*\)")
 _END = re.compile(r"[.!?]+(?=[\"')\]]*(?:\s|$))|\n")
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
 _LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{1,40}:|\[)")
 _LONG = re.compile(r"[a-z01|5]{5,}")
-_DIGITS_OF_SCANS = re.compile(r"(?<![\w.])(?=[oils|.]*\d|[oils|]\.)[\doils|]{1,3}(?:\.[\doils|]{1,2})?(?=\s?(?:%|x\b|times|weeks?\b|wks?\b|months?\b|days?\b|years?\b|percent|/\s?day))")  # fmt: skip # noqa: E501
+_DIGITS_OF_SCANS = re.compile(
+    r"(?<![\w.])(?=[oils|.]*\d|[oils|]\.)[\doils|]{1,3}(?:\.[\doils|]{1,2})?"
+    r"(?=\s?(?:%|x\b|times|weeks?\b|wks?\b|months?\b|days?\b|years?\b|percent|/\s?day)"
+    r"|[ -]?(?:years?\b|yrs?\b|y\.?/?o\b)|[mf]\b)"
+    r"|(?<=\bage )\d[ol](?!\w)|(?<=\bage: )\d[ol](?!\w)|(?<=\baged )\d[ol](?!\w)"
+)
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
 
 

@@ -6,6 +6,7 @@ A quantity is read from its number outward and keeps its offsets; which fact it 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -17,8 +18,15 @@ from cda.extraction.language import Language
 from cda.extraction.note import Note, Sentence, Token
 from cda.extraction.units import DAYS, Quantity
 
+# A letter that a scan may have put for a digit makes the number another one: "7O" is no 7.
+_SCAN_SLIP = re.compile(r"[oil|]+(?!\w)")
 # 9/12 is a date without a year and 4/5 a strength: neither is a number of anything
 _FRACTION = re.compile(r"/\d")
+
+
+def _whole_months(first: date, last: date) -> int:
+    """The calendar months from one day to another: January 15 to April 15 are three."""
+    return (last.year - first.year) * 12 + last.month - first.month - (last.day < first.day)
 
 
 class QuantityReader:
@@ -64,8 +72,9 @@ class QuantityReader:
         for first, second in pairwise(dates):
             if not self._pattern["span"].fullmatch(norm, first.end, second.start) or second.last <= first.first:
                 continue
-            low = max((second.first - first.last).days, 0) * 12 / 366
-            high = (second.last - first.first).days * 12 / 365
+            shortest, longest = max((second.first - first.last).days, 0), (second.last - first.first).days
+            whole = _whole_months(first.last, second.first) if shortest == longest else 0
+            low, high = max(shortest * 12 / 366, whole), max(longest * 12 / 365, whole)
             yield Quantity(
                 first.start,
                 second.end,
@@ -73,6 +82,7 @@ class QuantityReader:
                 Interval(round(low, 2), round(high, 2)),
                 "month",
                 number_end=second.end,
+                days=Interval(float(shortest), float(longest)),
             )
 
     def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
@@ -100,7 +110,7 @@ class QuantityReader:
         if not (first.isdigit() or first == "½" or token.text.partition("/")[0] in self._words):
             return None
         match = self._number.match(norm, token.start, sentence.end)
-        if not match:
+        if not match or _SCAN_SLIP.match(norm, match.end()):
             return None
         low = None if _FRACTION.match(norm, match.end()) else self._value(match[0])
         if low is None:

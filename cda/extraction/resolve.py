@@ -1,5 +1,6 @@
 """From the mentions of a fact to the fact: one value, an unknown that says which words caused it, or a conflict."""
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from math import inf
@@ -7,6 +8,8 @@ from math import inf
 from cda.contracts.facts import Evidence, Fact, FactState, FactType, Interval, Value
 from cda.extraction.lexicon import Lexicon
 from cda.extraction.standing import Mention, Standing
+
+_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*$", re.M)
 
 
 def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: date) -> Fact:
@@ -17,8 +20,10 @@ def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: dat
     holds = [m for m in usable if m.standing is Standing.HOLDS]
     if doubt := _blocking_doubt(lexicon, usable, holds):
         return Fact.unknown(name, _because(doubt, text))
+    if lexicon.combine == "longest" and _differs_by_note(holds, text):
+        return _conflict(name, holds, text)
     if now := [m for m in holds if m.now]:
-        holds = _with_silent_agreement(holds, now)
+        holds = _of_now(lexicon, holds, now)
     if not holds:
         others = [m for m in usable if m.why]
         return Fact.unknown(name, _because(others[0], text) if others else None)
@@ -27,9 +32,14 @@ def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: dat
     return _state(lexicon, holds, usable, text)
 
 
-def _with_silent_agreement(holds: list[Mention], now: list[Mention]) -> list[Mention]:
-    """Mentions said to be of now outrank the others."""
-    return now if {str(m.value) for m in now} != {str(m.value) for m in holds} else holds
+def _of_now(lexicon: Lexicon, holds: list[Mention], now: list[Mention]) -> list[Mention]:
+    """Mentions said to be of now outrank the others, save those that are dated as late (where dates decide)."""
+    if {str(m.value) for m in now} == {str(m.value) for m in holds}:
+        return holds
+    if lexicon.combine != "newest":
+        return now
+    latest = max((m.dated for m in now if m.dated), default=None)
+    return now + [m for m in holds if m not in now and latest and m.dated and m.dated >= latest]
 
 
 def _blocking_doubt(lexicon: Lexicon, mentions: Sequence[Mention], holds: Sequence[Mention]) -> Mention | None:
@@ -90,6 +100,17 @@ def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
             return _conflict(name, holds, text)
         return _known(name, _longest(values), holds, text)
     return _known(name, values[0], holds, text)
+
+
+def _differs_by_note(holds: Sequence[Mention], text: str) -> bool:
+    """True when two notes under one another, parted by a ruled line, give different values of the same trial."""
+    rules = [match.start() for match in _RULE.finditer(text)]
+    by_note: dict[int, list[Interval]] = {}
+    for mention in holds:
+        if isinstance(mention.value, Interval):
+            by_note.setdefault(sum(rule < mention.start for rule in rules), []).append(mention.value)
+    longest = [_longest(values) for values in by_note.values()]
+    return len(longest) > 1 and _shared(longest) is None
 
 
 def _shared(values: Sequence[Interval]) -> Interval | None:

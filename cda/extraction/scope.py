@@ -101,7 +101,7 @@ class ScopeReader:
         function_words = self._language.words["function"]
         start, end = span
         for item in found:
-            words = {t.text for t in tokens[item.first : item.last + 1]} - function_words
+            words = {w for t in tokens[item.first : item.last + 1] for w in t.text.split("/")} - function_words
             if any(
                 s < item.end and item.start < e and (own is None or not words or words & own) for (s, e), own in covered
             ):

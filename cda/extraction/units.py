@@ -38,11 +38,14 @@ class Quantity:
     mark: str | None = None
     number_end: int = 0
     date: DateSpan | None = None
+    days: Interval | None = None  # of a span between dates: its length in days, which is no rounded number of months
 
     def in_unit(self, unit: str | None) -> Interval:
         """The value in `unit` (day, week, month, year; per_day for a rate); other units are left as written."""
         if self.kind in {"rate", "amount"} and self.per:
             return _scaled(self.value, 1 / self.per, 1 / self.per)
+        if self.days is not None and unit in {"day", "week"}:
+            return _scaled(self.days, 1 / DAYS[unit], 1 / DAYS[unit])
         if self.kind == "duration" and self.unit and unit in DAYS:
             factor = DAYS[self.unit] / DAYS[unit]
             if self.unit == "day" and unit in {"month", "year"}:

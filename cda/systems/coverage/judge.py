@@ -51,8 +51,10 @@ class CriteriaJudge:
     def outcome(
         self, case: Case, clauses: Sequence[ClauseView], claims: Sequence[Claim], outcome: Outcome
     ) -> str | None:
-        """None when the cited clauses and the evidence shown, alone, give the outcome for some requested code. A refusal
-        is carried by what is missing, which no evidence shows."""
+        """None when the cited clauses and the evidence shown, alone, give the outcome for some requested code.
+
+        A refusal is carried by what is missing, which no evidence shows.
+        """
         if outcome is Outcome.INSUFFICIENT_EVIDENCE:
             return None
         try:

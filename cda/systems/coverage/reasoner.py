@@ -22,7 +22,6 @@ from cda.criteria.derive import Derivations, is_derived
 from cda.criteria.evaluate import Node
 from cda.criteria.line import LineEvaluation, decide_line, facts_needed
 from cda.criteria.rules import Role
-from cda.criteria.truth import Truth
 from cda.harness.reasoner import Case, LineReasoned, Reasoned
 from cda.systems.coverage.evidence import evidence_of
 from cda.systems.coverage.roots import ROOTS, STATUS_OF
@@ -145,17 +144,12 @@ class CriteriaReasoner:
         # A clause that sends the member here names another code: it is told as a conflict and supports nothing.
         lower = [found for found in line.source_conflicts if found.needs_review and found.kind == "lower_source"]
         against = {clause_id for conflict in lower for clause_id in conflict.contradicts}
-        shown = [entry for entry in line.deciding if not _only_names(entry)]
+        shown = list(line.deciding)
         shown += [entry for entry in line.considered if entry.clause_id in against]
         for entry in dict.fromkeys(shown):
             yield from _clause_claims(entry, texts[entry.clause_id], line, self._definitions)
         for conflict in lower:
             yield _stated(texts[conflict.clause_id])
-
-
-def _only_names(entry: Deciding) -> bool:
-    """True for a scope clause that reaches the member: it names the code and supports no answer."""
-    return entry.role is Role.SCOPE and entry.truth is not Truth.NOT_MET
 
 
 def _clause_claims(

@@ -8,8 +8,8 @@ from criteria_world import define, state
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cda.contracts.facts import Evidence, Fact, FactDefinition, FactState
-from cda.criteria.derive import derive_facts, is_derived
+from cda.contracts.facts import Evidence, Fact, FactDefinition, FactState, Interval
+from cda.criteria.derive import derive_facts, is_derived, validate_definition
 
 pytestmark = pytest.mark.promise("criteria.derivation")
 
@@ -87,3 +87,44 @@ def test_deriving_twice_or_in_another_order_changes_nothing(facts: dict[str, boo
     reordered = {name: CHAIN[name] for name in order}
     assert derive_facts(state(CHAIN, dict(reversed(facts.items()))), reordered, DAY) == once
     assert {n: f.state for n, f in derive_facts(once, CHAIN, DAY).items()} == {n: f.state for n, f in once.items()}
+
+
+def test_the_group_closed_closes_each_member_and_a_stated_member_against_it_is_a_conflict(
+    definitions: dict[str, FactDefinition],
+) -> None:
+    """The group and its members derive each other; the cycle ends."""
+    assert {derived(definitions, significant_comorbidity=False)[name] for name in GROUP} == {False}
+
+    found = derived(definitions, significant_comorbidity=False, congestive_heart_failure=True)
+    assert found["congestive_heart_failure"] == found["significant_comorbidity"] == "conflict"
+    assert "copd" not in found
+
+
+def test_a_rule_may_take_another_facts_value_and_what_is_stated_stands() -> None:
+    facts = {
+        "age": define("age", type="measure", unit="year"),
+        "new": define("new", type="bool"),
+        "onset": define(
+            "onset",
+            type="measure",
+            unit="year",
+            derive=[{"when": {"fact": "new", "op": "=", "value": True}, "value": {"fact": "age"}}],
+        ),
+    }
+
+    assert derived(facts, new=True, age=67)["onset"] == Interval.exactly(67)
+    assert derived(facts, new=True, age=67, onset=60)["onset"] == Interval.exactly(60)
+    assert "onset" not in derived(facts, new=False, age=67)
+    assert derived(facts, new=True).get("onset") is None
+
+
+@pytest.mark.parametrize("source", ["nothing", "made", "flag"])
+def test_a_value_is_taken_only_from_another_fact_of_the_same_type_and_unit(source: str) -> None:
+    made = define(
+        "made",
+        type="measure",
+        unit="year",
+        derive=[{"when": {"fact": "flag", "op": "=", "value": True}, "value": {"fact": source}}],
+    )
+
+    assert validate_definition(made, {"made": made, "flag": define("flag", type="bool")})

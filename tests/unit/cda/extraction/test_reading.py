@@ -132,6 +132,15 @@ def test_thirteen_weeks_are_three_months_and_ninety_days_may_be() -> None:
     assert short.in_unit("month").hi < 3
 
 
+@pytest.mark.promise("extraction.quantities")
+def test_a_span_of_dates_counts_its_days_and_its_calendar_months() -> None:
+    prepared = note("from 4/1/24 to 5/13/24; from 1/15/2024 to 4/15/2024")
+    weeks, months = shared_reader(shared_language()).read(prepared, prepared.sentences[0])
+
+    assert weeks.in_unit("week") == Interval.exactly(6)
+    assert months.in_unit("month").lo == 3
+
+
 @pytest.mark.promise("extraction.phrases")
 def test_the_compiled_language_data_are_the_authored_ones() -> None:
     """When this fails: `python -m cda.extraction.compile_language`, and commit language.json."""
