@@ -9,12 +9,11 @@ from pathlib import Path
 
 from cda.contracts.policy_tools import PolicyTools
 from cda.errors import UnavailableError
-from cda.retrieval.embedders import start_loading
+from cda.retrieval.embedders import models_folder, start_loading
 from cda.retrieval.embedding_cache import EmbeddingCache
-from cda.retrieval.index import ensure_index, models_folder
+from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from cda.settings import Settings
-from cda.systems.coverage.authored_corpus import build_corpus
 from cda.systems.coverage.tools import InProcessPolicyTools
 from corpus.store import CorpusStore
 
@@ -49,6 +48,8 @@ def open_store(settings: Settings, *, say: Say) -> CorpusStore:
     """The corpus store, built from the shipped policies when there is none."""
     path = settings.store_path
     if not path.exists():
+        from cda.systems.coverage.authored_corpus import build_corpus  # its readers of YAML are needed this once
+
         say(f"no corpus store at {path} yet: building it from the shipped policies")
         with _writing(path):
             build_corpus(["builtin"], path)
