@@ -46,7 +46,7 @@ class QuantityReader:
         self._second = re.compile(
             rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
         )
-        self._unit = re.compile(rf"[ \x00-]*(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
+        self._unit = re.compile(rf"[ \x00-]{{0,2}}(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
         self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
