@@ -21,7 +21,7 @@ def build_index(backend: str, as_json: bool) -> None:
         search = open_search(settings, store, say=to_stderr)
         manifest = read_manifest(folder)
     built = 0 if existed else manifest.count
-    document = {
+    document: dict[str, object] = {
         "target": folder.name,
         "state": "unchanged" if existed else "built",
         "backend": backend,
