@@ -15,8 +15,6 @@ from corpus import build
 from corpus.contents import Contents
 from corpus.errors import Fault
 
-BUILTIN = "builtin"
-
 
 def check_corpus(sources: Sequence[str | Path]) -> tuple[Contents | None, tuple[Fault, ...]]:
     """The compiled contents of `sources` (folders, files, or "builtin"), None when there is a fault, and all faults."""
