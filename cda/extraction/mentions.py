@@ -123,6 +123,8 @@ class Reader:
             for kind, cue in setting.kinds.items():
                 kinds.setdefault(kind, cue)
         words = {kind: self.note.text[cue.start : cue.end] for kind, cue in kinds.items()}
+        if self._unticked(sentence, mention):
+            words.setdefault("unticked", "an empty box")
         if sentence.mood:
             words.setdefault(sentence.mood, f"{sentence.mood} section")
         if answer:
@@ -131,6 +133,11 @@ class Reader:
             end = max(end, answer[2])
         placed = judge(lexicon, replace(mention, start=start, end=end), words)
         return replace(placed, now="now" in words and "past" not in words)
+
+    def _unticked(self, sentence: Sentence, mention: Mention) -> bool:
+        """True on a line of boxes (`( ) csDMARD >= 3 months, no response`) when the mention's own box is empty."""
+        line = self.note.norm[sentence.start : mention.start].rpartition(";")[2]
+        return line.lstrip(" \x00-*").startswith(("\x02", "\x03")) and line.rfind("\x03") > line.rfind("\x02")
 
     def _answer(self, mention: Mention, sentence: Sentence) -> tuple[str, str, int] | None:
         """A form's answer behind (or a box before) the mention: `CHF: N`, `CHF (-)`, `[ ] CHF`."""

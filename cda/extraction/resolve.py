@@ -96,7 +96,7 @@ def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
         shared = _shared(values)
         if shared is not None:
             return _known(name, shared, holds, text)
-        if lexicon.combine != "longest":
+        if lexicon.combine != "longest" or any(v.hi == 0 for v in values):  # "never" beside a trial is no trial
             return _conflict(name, holds, text)
         return _known(name, _longest(values), holds, text)
     return _known(name, values[0], holds, text)
