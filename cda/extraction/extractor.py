@@ -53,7 +53,7 @@ class RuleExtractor:
                 mentions += dated_mentions(reader, lexicon, as_of)
             fact = resolve(lexicon, mentions, text, as_of)
             if fact.state is FactState.UNKNOWN and fact.why is None:
-                fact = _unless_touched(fact, [span for span, _ in reader.spans(lexicon.touch)], text)
+                fact = _unless_touched(fact, _touched(reader, lexicon), text)
             found[fact.name] = fact
         return found
 
@@ -70,6 +70,13 @@ class RuleExtractor:
             self._words[name] = compiler.gates.long_words(repr(self._definitions[name].lexicon))
             self._lexicons[name] = lexicon
         return self._lexicons[name]
+
+
+def _touched(reader: Reader, lexicon: Lexicon) -> list[tuple[int, int]]:
+    """Where the chart speaks of a fact's matter; what a mask covers only looks like it ("Libre 2 sensors")."""
+    masks = [span for span, _ in reader.spans(lexicon.masks)]
+    spans = [span for span, _ in reader.spans(lexicon.touch)]
+    return [span for span in spans if all(span[1] <= start or end <= span[0] for start, end in masks)]
 
 
 def _unless_touched(fact: Fact, spans: Sequence[tuple[int, int]], text: str) -> Fact:
