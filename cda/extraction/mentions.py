@@ -21,6 +21,8 @@ Cover = tuple[Span, frozenset[str] | None]
 _NO_WORDS: frozenset[str] = frozenset()
 _LIST_BEFORE = re.compile(r"(?:\b(?:and|or|plus|with)|[/+&])[ \x00]*$")
 _LIST_AFTER = re.compile(r"[ \x00]*(?:(?:and|or|plus|as well as)\b|[/+&])")
+# how near, in characters, a term stands to a quantity that is plainly its own: "Enbrel for 2 years"
+_TOUCHING = 8
 TRAILING = " \x00,.:;-(/'\"*"
 
 
@@ -328,9 +330,9 @@ def _rival_owns(q: Quantity, span: Span, owners: Sequence[tuple[Span, int]]) -> 
     its own (an ellipsis) belongs to the last term before it.
     """
     inside = [(s, kind) for s, kind in owners if span[0] <= s[0] and s[1] <= span[1]]
-    if not inside:
-        before = [kind for s, kind in owners if s[1] <= q.start]
-        return bool(before and before[-1])
+    before = [(s, kind) for s, kind in owners if s[1] <= q.start]
+    if before and before[-1][1] and (not inside or q.start - before[-1][0][1] <= _TOUCHING):
+        return True
     left = [kind for s, kind in inside if s[1] <= q.start]
     right = [kind for s, kind in inside if s[0] >= q.end]
     return bool((left and left[-1]) or (right and right[0]))
