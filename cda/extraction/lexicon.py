@@ -17,7 +17,11 @@ KEYS = frozenset(
     {
         *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
         *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
+<<<<<<< HEAD
         *("measured", "dated", "touch", "unsettled"),
+=======
+        *("measured", "dated", "touch", "rivals", "ellipsis_reach"),
+>>>>>>> main
     }
 )
 SLOTS = {
@@ -78,6 +82,8 @@ class Lexicon:
     unsettled: tuple[Phrase, ...]
     anchors: tuple[Phrase, ...]
     barriers: tuple[Phrase, ...]
+    rivals: tuple[Phrase, ...]
+    ellipsis_reach: int
     forms: tuple[Form, ...]
     ellipsis: tuple[Form, ...]
     measured: tuple[Form, ...]
@@ -134,6 +140,8 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         unsettled=phrases("unsettled"),
         anchors=phrases("anchors"),
         barriers=phrases("barriers"),
+        rivals=phrases("rivals"),
+        ellipsis_reach=int(raw.get("ellipsis_reach", 1)),
         forms=tuple(_form(text, compiler, takes) for text in raw.get("forms", ())),
         ellipsis=tuple(_form(text, compiler, takes) for text in raw.get("ellipsis", ())),
         measured=tuple(_measured(raw.get("measured", ()), compiler, takes)),
@@ -223,6 +231,7 @@ def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
         *lexicon.unsettled,
         *lexicon.anchors,
         *lexicon.barriers,
+        *lexicon.rivals,
         *lexicon.noted,
         *lexicon.dated_anchors,
     ]

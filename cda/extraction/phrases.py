@@ -8,6 +8,7 @@ A phrase is words; a blank (or - / : =) matches blanks and any of - / : = and fu
     a_b         the joint may be missing                #        a number in digits
     a ..3 b     up to 3 other words between, no comma   ...3     the same, commas allowed
     @name       a named list (lists: in language.yaml)  {q}      the quantity (forms only)
+    ^units      at the beginning of a sentence or line
 
 Everything is matched against the note's normalised text: lower case, one sentence a line (see note.py). Most phrases of
 a lexicon never meet a note that holds their words, so a phrase is parsed only when gates.py lets it through.
@@ -143,7 +144,7 @@ class PhraseCompiler:
         if token[0] == "@":
             return (f"(?:{self._list(token[1:])})", at) if len(token) > 1 else ("@", at)
         if not (token[0].isalnum() or token[0] == "_") or token == "_":  # noqa: S105
-            signs = {"#": r"\d+(?:[.,]\d+)?", "_": f"(?:{JOINT})?", ",": " ?, ?"}
+            signs = {"#": r"\d+(?:[.,]\d+)?", "_": f"(?:{JOINT})?", ",": " ?, ?", "^": r"(?<![^\n])[ ]*"}
             return signs.get(token, re.escape(token)), at
         head, joint, last = token.rpartition("_")
         body, at = self._word(last, tokens[at] if at < len(tokens) else "", at) if last else ("", at)

@@ -4,6 +4,7 @@ A quantity is read from its number outward and keeps its offsets; which fact it 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
@@ -45,7 +46,7 @@ class QuantityReader:
         self._second = re.compile(
             rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
         )
-        self._unit = re.compile(rf"[ \x00-]*(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
+        self._unit = re.compile(rf"[ \x00-]{{0,2}}(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
         self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
         self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
@@ -290,7 +291,12 @@ def shared_reader(language: Language) -> QuantityReader:
 def _without_overlaps(found: list[Quantity]) -> list[Quantity]:
     """Keep the longer of two overlapping quantities; a void one takes what it covers with it."""
     kept: list[Quantity] = []
+    starts: list[int] = []  # of the kept ones, which are disjoint, in the order of the text
+    ends: list[int] = []
     for q in sorted(found, key=lambda q: q.end - q.start, reverse=True):
-        if all(q.end <= k.start or q.start >= k.end for k in kept):
+        place = bisect_left(starts, q.end)
+        if place == 0 or ends[place - 1] <= q.start:
+            starts.insert(place, q.start)
+            ends.insert(place, q.end)
             kept.append(q)
     return [q for q in kept if q.kind != "void"]
