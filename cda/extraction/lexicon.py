@@ -17,11 +17,7 @@ KEYS = frozenset(
     {
         *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
         *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
-<<<<<<< HEAD
-        *("measured", "dated", "touch", "unsettled"),
-=======
-        *("measured", "dated", "touch", "rivals", "ellipsis_reach"),
->>>>>>> main
+        *("measured", "dated", "touch", "unsettled", "rivals", "ellipsis_reach"),
     }
 )
 SLOTS = {

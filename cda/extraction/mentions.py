@@ -183,18 +183,16 @@ class Reader:
                 anchored = 0
         return found
 
-<<<<<<< HEAD
     def _unticked(self, sentence: Sentence, q: Quantity) -> bool:
         """True for a quantity in an empty box: `[ ] under 6 wk  [x] 6 wk or more`."""
         return self.note.norm[sentence.start : q.start].rstrip().endswith("\x03")
-=======
+
     def _crosses(self, span: Span, rival: Span) -> bool:
         """True when a phrase reaches over a rival that does not merely stand in one list with the fact's own term."""
         if not (span[0] <= rival[0] and rival[1] <= span[1]):
             return False
         before, after = self.note.norm[span[0] : rival[0]], self.note.norm[rival[1] : span[1]]
         return not (_LIST_BEFORE.search(before) or _LIST_AFTER.match(after))
->>>>>>> main
 
     def _formed(self, forms: Sequence[Form]) -> int:
         """The sentences (as bits) that hold the words of one of the forms."""
