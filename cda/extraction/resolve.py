@@ -9,7 +9,11 @@ from cda.contracts.facts import Evidence, Fact, FactState, FactType, Interval, V
 from cda.extraction.lexicon import Lexicon
 from cda.extraction.standing import Mention, Standing
 
-_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*$|^\[[^\]\n]{2,40}\d/\d[^\]\n]*\]", re.M)
+_RULE = re.compile(
+    r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*$"
+    r"|^\[[^\]\n]{2,40}\d/\d[^\]\n]*\]",
+    re.M,
+)
 
 
 def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: date) -> Fact:
@@ -107,7 +111,7 @@ def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
 
 
 def _differs_by_note(holds: Sequence[Mention], text: str) -> bool:
-    """True when two notes under one another, parted by a ruled line or a dated heading in brackets, give different values of the same trial."""
+    """True when two notes under one another, parted by a rule or a dated heading in brackets, give different values of one trial."""
     rules = [match.start() for match in _RULE.finditer(text)]
     by_note: dict[int, list[Interval]] = {}
     for mention in holds:
