@@ -52,8 +52,10 @@ class RuleExtractor:
             if lexicon.dated:
                 mentions += dated_mentions(reader, lexicon, as_of)
             fact = resolve(lexicon, mentions, text, as_of)
-            if fact.state is FactState.UNKNOWN and fact.why is None:
-                fact = _unless_touched(fact, _touched(reader, lexicon), text)
+            if fact.state is FactState.KNOWN:
+                fact = _unless_spoken_of(fact, [span for span, _ in reader.spans(lexicon.unsettled)], text)
+            elif fact.state is FactState.UNKNOWN and fact.why is None:
+                fact = _unless_spoken_of(fact, _touched(reader, lexicon), text)
             found[fact.name] = fact
         return found
 
@@ -79,8 +81,12 @@ def _touched(reader: Reader, lexicon: Lexicon) -> list[tuple[int, int]]:
     return [span for span in spans if all(span[1] <= start or end <= span[0] for start, end in masks)]
 
 
-def _unless_touched(fact: Fact, spans: Sequence[tuple[int, int]], text: str) -> Fact:
-    """A fact that nothing was read for, although the chart speaks of its matter, is in doubt and not merely silent."""
+def _unless_spoken_of(fact: Fact, spans: Sequence[tuple[int, int]], text: str) -> Fact:
+    """The fact, or an unknown one with a reason where the chart speaks of its matter without settling it.
+
+    The words are the lexicon's `touch` for a fact that nothing was read for (it is in doubt and not merely silent), and
+    its `unsettled` for one that was read: they leave it open all the same.
+    """
     if not spans:
         return fact
     start, end = spans[0]

@@ -17,7 +17,7 @@ KEYS = frozenset(
     {
         *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
         *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
-        *("measured", "dated", "touch", "rivals", "ellipsis_reach"),
+        *("measured", "dated", "touch", "unsettled", "rivals", "ellipsis_reach"),
     }
 )
 SLOTS = {
@@ -75,6 +75,7 @@ class Lexicon:
     masks: tuple[Phrase, ...]
     group: tuple[Phrase, ...]
     touch: tuple[Phrase, ...]
+    unsettled: tuple[Phrase, ...]
     anchors: tuple[Phrase, ...]
     barriers: tuple[Phrase, ...]
     rivals: tuple[Phrase, ...]
@@ -132,6 +133,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         masks=phrases("mask"),
         group=phrases("group"),
         touch=phrases("touch"),
+        unsettled=phrases("unsettled"),
         anchors=phrases("anchors"),
         barriers=phrases("barriers"),
         rivals=phrases("rivals"),
@@ -142,7 +144,9 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         takes=takes,
         reach=int(raw.get("reach", 60)),
         plausible=(float(low), float(high)),
-        combine=_one_of("combine", raw.get("combine", "agree"), ("agree", "longest", "latest", "newest")),
+        combine=_one_of(
+            "combine", raw.get("combine", "agree"), ("agree", "every", "longest", "course", "latest", "newest")
+        ),
         convert=convert,
         dated=dated,
         dated_anchors=tuple(compiler.phrase(str(p)) for p in dated.get("anchors", ())),
@@ -220,6 +224,7 @@ def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
         *lexicon.masks,
         *lexicon.group,
         *lexicon.touch,
+        *lexicon.unsettled,
         *lexicon.anchors,
         *lexicon.barriers,
         *lexicon.rivals,

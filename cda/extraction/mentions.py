@@ -92,7 +92,7 @@ class Reader:
         for span, index in chosen:
             if index >= 0:
                 saying = sayings[index]
-                mention = Mention(saying.value, *span, own=saying.own)
+                mention = Mention(saying.value, *span, own=saying.own, dated=self._day_of(lexicon, span))
                 found.append(self.place(lexicon, mention, [span], [*covered, (span, saying.phrase.spoken)], members))
         return found
 
@@ -145,11 +145,12 @@ class Reader:
         """A form's answer behind (or a box before) the mention: `CHF: N`, `CHF (-)`, `[ ] CHF`."""
         head = self.note.norm[sentence.start : mention.start].rstrip()
         whole = self.note.norm[sentence.start : sentence.end]
+        after = mention.end + self.note.norm.startswith(")", mention.end)
         boxed_first = "[-]" in whole and head.endswith(("[-]", "\x02")) and not _signs_follow(whole)
         for kind, pattern in self._language.answers.items():
             if boxed_first:
                 break
-            if match := pattern.match(self.note.norm, mention.end, sentence.end):
+            if match := pattern.match(self.note.norm, after, sentence.end):
                 return kind, self.note.text[match.start() : match.end()].strip(), match.end()
         if head.endswith("\x03") or (boxed_first and head.endswith("[-]")):
             return "unticked", "an empty box", mention.end
@@ -177,7 +178,7 @@ class Reader:
             )
             masks = [s for s, kind in here if kind == 2]
             for q in self.quantities(sentence):
-                if any(s < q.end and q.start < e for s, e in masks):
+                if any(s < q.end and q.start < e for s, e in masks) or self._unticked(sentence, q):
                     continue
                 mention = self._by_form(lexicon, lexicon.forms, sentence, q, owners)
                 if mention is None and anchors:
@@ -190,6 +191,10 @@ class Reader:
             if owners and owners[-1][1]:
                 anchored = 0
         return found
+
+    def _unticked(self, sentence: Sentence, q: Quantity) -> bool:
+        """True for a quantity in an empty box: `[ ] under 6 wk  [x] 6 wk or more`."""
+        return self.note.norm[sentence.start : q.start].rstrip().endswith("\x03")
 
     def _crosses(self, span: Span, rival: Span) -> bool:
         """True when a phrase reaches over a rival that does not merely stand in one list with the fact's own term."""
@@ -303,6 +308,15 @@ class Reader:
             if gap <= 25 and (best is None or gap < best[0]):
                 best = (gap, other)
         return (best[1].date.first, best[1].date.last) if best and best[1].date else None
+
+    def _day_of(self, lexicon: Lexicon, span: Span) -> tuple[date, date] | None:
+        """The date inside or up to 60 characters before a phrase, where dates decide (`combine: newest`)."""
+        if lexicon.combine != "newest" or lexicon.is_quantity:
+            return None
+        days = [
+            q for q in self.quantities(self.note.sentence_at(span[0])) if q.date and span[0] - 60 <= q.end <= span[1]
+        ]
+        return (days[-1].date.first, days[-1].date.last) if days and days[-1].date else None
 
     def measured(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions of a bool or class that follow from a measured value (a glucose of 48 is below 54)."""

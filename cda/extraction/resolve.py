@@ -9,24 +9,35 @@ from cda.contracts.facts import Evidence, Fact, FactState, FactType, Interval, V
 from cda.extraction.lexicon import Lexicon
 from cda.extraction.standing import Mention, Standing
 
-_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*$", re.M)
+_RULE = re.compile(
+    r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*$"
+    r"|^\[[^\]\n]{2,40}\d/\d[^\]\n]*\]",
+    re.M,
+)
 
 
 def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: date) -> Fact:
     """The fact that `mentions` (in order of place) amount to on `as_of`. Evidence quotes are verbatim from `text`."""
     name = lexicon.definition.name
     mentions = sorted(set(mentions), key=lambda m: (m.start, m.end, str(m.value)))
-    usable = [m for m in mentions if not (m.dated and m.dated[0] > as_of and lexicon.combine == "newest")]
+    usable = [
+        m
+        for m in mentions
+        if not (m.dated and m.dated[0] > as_of and lexicon.is_quantity and lexicon.combine == "newest")
+    ]
     holds = [m for m in usable if m.standing is Standing.HOLDS]
     if doubt := _blocking_doubt(lexicon, usable, holds):
         return Fact.unknown(name, _because(doubt, text))
-    if lexicon.combine == "longest" and _differs_by_note(holds, text):
+    if lexicon.combine in {"longest", "course"} and _differs_by_note(holds, text):
         return _conflict(name, holds, text)
-    if now := [m for m in holds if m.now]:
+    if lexicon.combine != "every" and (now := [m for m in holds if m.now]):
         holds = _of_now(lexicon, holds, now)
     if not holds:
         others = [m for m in usable if m.why]
         return Fact.unknown(name, _because(others[0], text) if others else None)
+    if lexicon.combine == "newest" and all(m.dated for m in holds):
+        newest = max(m.dated for m in holds if m.dated)
+        holds = [m for m in holds if m.dated == newest]
     if lexicon.is_quantity:
         return _quantity(lexicon, holds, text)
     return _state(lexicon, holds, usable, text)
@@ -88,22 +99,20 @@ def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
     """A quantity: agreeing values are narrowed, dated ones give the newest, trials give the longest."""
     name = lexicon.definition.name
     values = list(dict.fromkeys(m.value for m in holds if isinstance(m.value, Interval)))
-    if len(values) > 1 and lexicon.combine == "newest" and all(m.dated for m in holds):
-        newest = max(m.dated for m in holds if m.dated)
-        holds = [m for m in holds if m.dated == newest]
-        values = list(dict.fromkeys(m.value for m in holds if isinstance(m.value, Interval)))
     if len(values) > 1:
         shared = _shared(values)
         if shared is not None:
             return _known(name, shared, holds, text)
-        if lexicon.combine != "longest" or any(v.hi == 0 for v in values):  # "never" beside a trial is no trial
+        # "never" beside a trial is no trial
+        none_at_all = any(v.hi <= 0 for v in values)
+        if lexicon.combine not in {"longest", "course"} or none_at_all:
             return _conflict(name, holds, text)
         return _known(name, _longest(values), holds, text)
     return _known(name, values[0], holds, text)
 
 
 def _differs_by_note(holds: Sequence[Mention], text: str) -> bool:
-    """True when two notes under one another, parted by a ruled line, give different values of the same trial."""
+    """True when two notes under one another, parted by a rule or a dated heading in brackets, give different values of one trial."""
     rules = [match.start() for match in _RULE.finditer(text)]
     by_note: dict[int, list[Interval]] = {}
     for mention in holds:
