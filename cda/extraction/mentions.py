@@ -163,7 +163,9 @@ class Reader:
             if not (anchors or formed >> index & 1 or (lexicon.ellipsis and anchored)):
                 anchored = 0
                 continue
-            owners = sorted([(s, 0) for s in anchors] + [(s, 1) for s in rivals if sentence.start <= s[0] < sentence.end])
+            owners = sorted(
+                [(s, 0) for s in anchors] + [(s, 1) for s in rivals if sentence.start <= s[0] < sentence.end]
+            )
             masks = [s for s, kind in here if kind == 2]
             for q in self.quantities(sentence):
                 if any(s < q.end and q.start < e for s, e in masks):
