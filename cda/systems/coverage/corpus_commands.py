@@ -8,6 +8,7 @@ import click
 
 from cda.errors import UsageError
 from cda.systems.coverage.import_command import import_policies
+from cda.systems.coverage.index_command import build_index
 
 if TYPE_CHECKING:
     from corpus.contents import Contents
@@ -36,6 +37,7 @@ def corpus_group() -> None:
 
 
 corpus_group.add_command(import_policies)
+corpus_group.add_command(build_index)
 
 
 @corpus_group.command()

@@ -34,7 +34,7 @@ def open_corpus(settings: Settings, *, say: Say | None = None) -> Opened:
 
     Raises CorpusError, BackendError, UnavailableError.
     """
-    say = say or _to_stderr
+    say = say or to_stderr
     if settings.policy_tools == "mcp":
         return Opened(open_store(settings, say=say), _over_mcp(settings), None)
     with _writing(settings.home):
@@ -100,5 +100,6 @@ def _over_mcp(settings: Settings) -> PolicyTools:
     return McpPolicyTools.over_stdio(command, env=settings_environment(settings))
 
 
-def _to_stderr(text: str) -> None:
+def to_stderr(text: str) -> None:
+    """Say a step where it does not mix with an answer."""
     print(text, file=sys.stderr)
