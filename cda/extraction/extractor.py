@@ -9,6 +9,7 @@ from cda.extraction.language import shared_language
 from cda.extraction.lexicon import Lexicon, check_lexicon, compile_lexicon
 from cda.extraction.mentions import Reader
 from cda.extraction.note import Note, Vocabulary
+from cda.extraction.pairs import pair_mentions
 from cda.extraction.quantities import shared_reader
 from cda.extraction.resolve import resolve
 
@@ -49,6 +50,8 @@ class RuleExtractor:
                 mentions += reader.quantity_mentions(lexicon)
             if lexicon.measured:
                 mentions += reader.measured(lexicon)
+            if lexicon.pairs:
+                mentions += pair_mentions(reader, lexicon)
             if lexicon.dated:
                 mentions += dated_mentions(reader, lexicon, as_of)
             fact = resolve(lexicon, mentions, text, as_of)

@@ -17,7 +17,7 @@ KEYS = frozenset(
     {
         *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
         *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
-        *("measured", "dated", "touch", "unsettled", "rivals", "ellipsis_reach"),
+        *("measured", "dated", "touch", "unsettled", "pairs", "rivals", "ellipsis_reach"),
     }
 )
 SLOTS = {
@@ -91,6 +91,7 @@ class Lexicon:
     dated: Mapping[str, Any]
     dated_anchors: tuple[Phrase, ...]
     per_days: int
+    pairs: Mapping[str, re.Pattern[str]]
 
     @property
     def is_quantity(self) -> bool:
@@ -151,6 +152,9 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         dated=dated,
         dated_anchors=tuple(compiler.phrase(str(p)) for p in dated.get("anchors", ())),
         per_days=int(raw.get("per_days", 0)),
+        pairs={name: re.compile(raw["pairs"][name], re.X) for name in ("earlier", "present", "veto")}
+        if "pairs" in raw
+        else {},
     )
 
 

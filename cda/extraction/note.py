@@ -39,6 +39,8 @@ _DIGITS_OF_SCANS = re.compile(
     r"|[ -]?(?:years?\b|yrs?\b|y\.?/?o\b)|[mf]\b)"
     r"|(?<=\bage )\d[ol](?!\w)|(?<=\bage: )\d[ol](?!\w)|(?<=\baged )\d[ol](?!\w)"
 )
+# "N0 CHF" of a scan denies it; the N0 of a tumour stage stands before an M
+_SCANNED_NO = re.compile(r"(?<!\w)n0(?= (?!m[01x]))")
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
 
 
@@ -272,6 +274,7 @@ class Note:
             if (right := vocabulary.repaired(word)) is None:
                 continue
             norm = norm[: match.start()] + right.ljust(len(word), "\x00") + norm[match.end() :]
+        norm = _SCANNED_NO.sub("no", norm)
         return _DIGITS_OF_SCANS.sub(
             lambda m: m[0].translate(_SCAN_DIGITS) if not m[0].replace(".", "").isdigit() else m[0], norm
         )
