@@ -11,6 +11,7 @@ from cda.extraction.mentions import Reader
 from cda.extraction.note import Note, Vocabulary
 from cda.extraction.quantities import shared_reader
 from cda.extraction.resolve import resolve
+from cda.extraction.series import with_series
 
 
 def check_definition(definition: FactDefinition) -> None:
@@ -47,6 +48,8 @@ class RuleExtractor:
             mentions = reader.sayings(lexicon)
             if lexicon.is_quantity:
                 mentions += reader.quantity_mentions(lexicon)
+            if lexicon.combine == "newest":
+                mentions = with_series(reader, lexicon, mentions, as_of)
             if lexicon.measured:
                 mentions += reader.measured(lexicon)
             if lexicon.dated:
