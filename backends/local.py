@@ -231,9 +231,9 @@ def _page(
         first = int(rows[0])
         scanned = opened.vectors[start + first : start + int(rows[-1]) + 1]
         scores = np.clip(np.vecdot(scanned, vector)[rows - first], -1.0, 1.0)
-        for i in _best(scores, k):
-            row = start + int(rows[i])
-            scored.append((round(float(scores[i]), 6), opened.ids[row], row))
+        best = _best(scores, k)
+        for score, row in zip(scores[best].tolist(), (rows[best] + start).tolist(), strict=True):
+            scored.append((round(score, 6), opened.ids[row], row))
     scored.sort(key=lambda item: (-item[0], item[1]))
     hits = tuple(
         Hit(record_id, score, rank, opened.hashes[row]) for rank, (score, record_id, row) in enumerate(scored[:k], 1)

@@ -2,18 +2,23 @@
 
 import json
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 import click
 
-from cda.contracts.health import DoctorCheck, Finding
 from cda.errors import UsageError
-from cda.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from cda.contracts.health import DoctorCheck, Finding
+    from cda.settings import Settings
 
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
-def examine(settings: Settings) -> list[Finding]:
+def examine(settings: "Settings") -> "list[Finding]":
     """The findings of every installed check, in the order of the checks' names."""
+    from cda.contracts.health import Finding
+
     findings: list[Finding] = []
     for point in sorted(entry_points(group="cda.doctor_checks"), key=lambda found: found.name):
         try:
@@ -25,7 +30,10 @@ def examine(settings: Settings) -> list[Finding]:
     return findings
 
 
-def _settings_finding() -> tuple[Settings | None, Finding]:
+def _settings_finding() -> "tuple[Settings | None, Finding]":
+    from cda.contracts.health import Finding
+    from cda.settings import load_settings
+
     try:
         settings = load_settings()
     except UsageError as error:

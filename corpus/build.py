@@ -5,7 +5,7 @@ the caller hands in.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +20,32 @@ from corpus.store_writer import write_store
 Source = str | Path
 
 
+ReferenceValidator = Callable[[Contents], list[tuple[str, str]]]
+
+
 def check(
-    sources: Sequence[Source], *, criterion_validator: CriterionValidator, fact_validator: FactValidator
+    sources: Sequence[Source],
+    *,
+    criterion_validator: CriterionValidator,
+    fact_validator: FactValidator,
+    reference_validator: ReferenceValidator = lambda _: [],
 ) -> tuple[Contents | None, tuple[Fault, ...]]:
     """Read and judge `sources` (folders, files, or "builtin"); return the compiled contents, None when there is any
     fault, and every fault, by file and line.
 
     criterion_validator(criterion, fact definitions as authored) and fact_validator(name, definition) return what is
-    wrong, in words. Raises CorpusError when a source does not exist or is empty.
+    wrong, in words. reference_validator(contents) returns (clause id, fault) for what only shows across clauses; it is
+    asked once everything else is sound. Raises CorpusError when a source does not exist or is empty.
     """
     authored = read(sources)
     rules = Rules(authored, criterion_validator=criterion_validator, fact_validator=fact_validator)
     found = dict.fromkeys((*authored.faults, *rules.faults()))
+    contents = None if found else _compile(authored)
+    if contents is not None:
+        places = rules.places()
+        found = {Fault(*places[id_], id_, message): None for id_, message in reference_validator(contents)}
     faults = tuple(sorted(found, key=lambda fault: (fault.file, fault.line or 0, fault.id, fault.message)))
-    return (None if faults else _compile(authored)), faults
+    return (None if faults else contents), faults
 
 
 def build(
@@ -42,10 +54,16 @@ def build(
     *,
     criterion_validator: CriterionValidator,
     fact_validator: FactValidator,
+    reference_validator: ReferenceValidator = lambda _: [],
 ) -> str:
     """Check `sources`, write the store at `out` and return its digest. Raises CorpusFaults, with every fault, when
     there is any; then nothing is written."""
-    contents, faults = check(sources, criterion_validator=criterion_validator, fact_validator=fact_validator)
+    contents, faults = check(
+        sources,
+        criterion_validator=criterion_validator,
+        fact_validator=fact_validator,
+        reference_validator=reference_validator,
+    )
     if contents is None:
         raise CorpusFaults(faults)
     return write_store(contents, out)

@@ -35,7 +35,9 @@ def agrees(label: Any, fact: Fact) -> str:
         return "wrong"
     value = fact.value
     if isinstance(value, Interval):
-        return "right" if not isinstance(label, str) and value.lo <= float(label) <= value.hi else "wrong"
+        # An author's 2.77 months are 12 weeks.
+        near = not isinstance(label, str) and 0.99 * value.lo <= float(label) <= 1.01 * value.hi
+        return "right" if near else "wrong"
     return "right" if value == label else "wrong"
 
 

@@ -4,7 +4,6 @@
 alone, for `cda corpus check`. The language is described for authors in docs/reference/criteria.md.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -149,8 +148,9 @@ _PATCHES: Mapping[str, frozenset[str]] = {
 }
 _TEXTS = ("not", "frequency", "cost_share", "remark", "also", "on", "waivable_by_rider")
 _DUTY = "prior authorization"
-_PARSED: dict[tuple[str, str], tuple[Mapping[str, FactDefinition], Criterion]] = {}
-"""Criteria read so far, with the definitions they were read under: one determination reads a clause's many times."""
+_PARSED: dict[str, tuple[Mapping[str, Any], Mapping[str, FactDefinition], Criterion]] = {}
+"""Criteria read so far, by `where`, with the very data and definitions they were read from: one determination reads a
+clause's many times, and its view holds one mapping."""
 _MAX_PARSED = 4096
 
 
@@ -159,17 +159,16 @@ def parse_criterion(data: Mapping[str, Any], definitions: Mapping[str, FactDefin
 
     Raises CriterionError that lists every fault.
     """
-    key = (where, json.dumps(data, sort_keys=True, default=str))
-    known = _PARSED.get(key)
-    if known is not None and known[0] is definitions:
-        return known[1]
+    known = _PARSED.get(where)
+    if known is not None and known[0] is data and known[1] is definitions:
+        return known[2]
     reader = _CriterionReader(definitions)
     criterion = reader.criterion(data)
     if reader.faults or criterion is None:
         raise CriterionError(f"{where}: {'; '.join(reader.faults)}; correct the criterion and build the corpus again")
     if len(_PARSED) >= _MAX_PARSED:
         _PARSED.clear()
-    _PARSED[key] = (definitions, criterion)
+    _PARSED[where] = (data, definitions, criterion)
     return criterion
 
 

@@ -34,7 +34,7 @@ class Derivations:
 
     def __init__(self, definitions: Mapping[str, FactDefinition], names: Iterable[str]) -> None:
         self.definitions = definitions
-        self._rules: list[_Derivation] = []
+        rules: list[_Derivation] = []
         self._sources: set[str] = set()
         waiting, seen = deque(sorted(names)), set[str]()
         while waiting:
@@ -43,12 +43,18 @@ class Derivations:
                 continue
             seen.add(name)
             for rule in parse_derivations(definitions[name], definitions):
-                self._rules.append(rule)
+                rules.append(rule)
                 used = facts_of(rule.when) | ({rule.source} if rule.source else set())
                 self._sources |= {*used, name}
                 waiting.extend(sorted(used))
         # Presumptions belong to criteria: a rule must not turn one into a derived fact.
         self._plain = {name: replace(definitions[name], presume=None) for name in sorted(self._sources)}
+        # A rule that silence does not meet waits for one of its facts, and most facts are silent most of the time.
+        silence = Context({}, self._plain, (), date.min)
+        self._waiting = [
+            (rule, frozenset[str]() if truth_of(rule.when, silence) is Truth.MET else facts_of(rule.when))
+            for rule in rules
+        ]
 
     @property
     def facts(self) -> frozenset[str]:
@@ -70,7 +76,9 @@ class Derivations:
         """The facts that one round of all rules changes."""
         context = Context(facts, self._plain, (), as_of)
         found: dict[str, Fact] = {}
-        for rule in self._rules:
+        for rule, waits_for in self._waiting:
+            if waits_for and waits_for.isdisjoint(facts):
+                continue
             if truth_of(rule.when, context) is Truth.MET:
                 before = found.get(rule.name, facts.get(rule.name))
                 if (value := _value_of(rule, before, facts)) is not None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 from cda.contracts.facts import FactDefinition
 from cda.contracts.policy_tools import ClauseView
@@ -105,6 +106,7 @@ def _in_order(clauses: Iterable[ClauseView]) -> list[ClauseView]:
     return [by_id[clause_id] for clause_id in sorted(by_id, key=clause_order)]
 
 
+@lru_cache(maxsize=4096)
 def clause_order(clause_id: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key of clause ids that counts numbers as numbers."""
     parts = re.findall(r"\d+|\D+", clause_id)

@@ -22,14 +22,12 @@ from cda.criteria.citing import (
     with_riders,
 )
 from cda.criteria.conflicts import RELIANCE, Retrial, SourceConflict, lower_sources, routed_here
-from cda.criteria.derive import Derivations
 from cda.criteria.evaluate import DIAGNOSIS_CODES, Context, Node, Presumption, evaluate
-from cda.criteria.expression import facts_of
-from cda.criteria.governing import Governing, governing
-from cda.criteria.rules import LineRules, Role, Substitution, line_rules
+from cda.criteria.rules import LineRules, Role, Substitution, line_rules, with_codes
 from cda.criteria.trials import Trials
 from cda.criteria.truth import Truth
 from cda.criteria.verdict import Finding, Reason, judge, within_reach
+from cda.criteria.written import Place, Written, written_of
 
 _NOT_AUTHORED = Node("const", "criterion", Truth.UNKNOWN, "no criterion authored")
 _NOTHING_SAID = PriorAuthorization(required="unknown")
@@ -87,11 +85,24 @@ def decide_line(
     A fact that `facts` does not hold is unknown. Raises CriterionError for a criterion, derivation or value that is
     not in the language, with the clause or fact; corpus check finds the first two at build time.
     """
-    found = governing(
-        clauses, definitions, procedure_code=procedure_code, as_of=as_of, plan_id=plan_id, payer_id=payer_id
-    )
-    line = _Line(procedure_code, found, definitions, facts=facts, codes=tuple(diagnosis_codes), as_of=as_of)
-    return line.evaluation()
+    written = written_of(clauses, definitions, Place(procedure_code, as_of, plan_id, payer_id))
+    return _Line(written, facts=facts, codes=tuple(diagnosis_codes)).evaluation()
+
+
+def line_outcome(
+    *,
+    procedure_code: str,
+    clauses: Sequence[ClauseView],
+    definitions: Mapping[str, FactDefinition],
+    facts: Mapping[str, Fact],
+    diagnosis_codes: Sequence[str],
+    as_of: date,
+    plan_id: str | None,
+    payer_id: str,
+) -> Outcome:
+    """The outcome that `decide_line` gives, without what explains it."""
+    written = written_of(clauses, definitions, Place(procedure_code, as_of, plan_id, payer_id))
+    return _Line(written, facts=facts, codes=tuple(diagnosis_codes)).outcome
 
 
 def facts_needed(
@@ -105,36 +116,20 @@ def facts_needed(
 ) -> tuple[str, ...]:
     """The facts that can bear on the line, sorted: those its clauses compare, what they are derived from, and whether
     the requester relied on a lower source that contradicts. What an extractor has to look for, and nothing else."""
-    found = governing(
-        clauses, definitions, procedure_code=procedure_code, as_of=as_of, plan_id=plan_id, payer_id=payer_id
-    )
-    rules = line_rules(found, definitions, ())
-    compared = {fact for rule in rules.rules for fact in rule.facts}
-    routed = {fact for _, when in found.routing for fact in facts_of(when)}
-    relied = {RELIANCE} if found.lower and RELIANCE in definitions else set()
-    names = compared | routed
-    return tuple(sorted(names | relied | Derivations(definitions, names).facts))
+    written = written_of(clauses, definitions, Place(procedure_code, as_of, plan_id, payer_id))
+    relied = {RELIANCE} if written.found.lower and RELIANCE in definitions else set()
+    return tuple(sorted(written.compared | relied | written.derivations.facts))
 
 
 class _Line:
     """The work on one line, in the order in which its parts rest on one another."""
 
-    def __init__(
-        self,
-        code: str,
-        found: Governing,
-        definitions: Mapping[str, FactDefinition],
-        *,
-        facts: Mapping[str, Fact],
-        codes: tuple[str, ...],
-        as_of: date,
-    ) -> None:
-        self.code, self.found, self.definitions, self.codes = code, found, definitions, codes
-        self.rules = line_rules(found, definitions, codes)
-        compared = {fact for rule in self.rules.rules for fact in rule.facts}
-        compared |= {fact for _, when in found.routing for fact in facts_of(when)}
-        self.derivations = Derivations(definitions, compared)
-        self.context = Context(self.derivations.apply(facts, as_of), definitions, codes, as_of)
+    def __init__(self, written: Written, *, facts: Mapping[str, Fact], codes: tuple[str, ...]) -> None:
+        self.code, self.found, self.definitions = written.place.code, written.found, written.definitions
+        self.codes, self.derivations = codes, written.derivations
+        self.rules = with_codes(written.rules, self.definitions, codes)
+        as_of = written.place.as_of
+        self.context = Context(self.derivations.apply(facts, as_of), self.definitions, codes, as_of)
         self.findings = self._findings(self.rules)
         self.outcome, self.reason = judge(self.findings)
 

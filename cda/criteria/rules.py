@@ -4,7 +4,7 @@ A patch is a rewrite of an expression; nothing downstream knows whether a rule w
 that say by which clause. Patches apply only to the policy they name, and a waiver never touches an exclusion.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -114,11 +114,30 @@ def line_rules(
 ) -> LineRules:
     """Return the rules of a line. `without` leaves out the patch of one rider clause; `substitution` reads one
     comparison differently; both serve trials of what a rider or a lower source changes."""
+    patched = patched_rules(found, definitions, without=without, substitution=substitution)
+    return with_codes(patched, definitions, diagnosis_codes)
+
+
+def with_codes(
+    patched: LineRules, definitions: Mapping[str, FactDefinition], diagnosis_codes: tuple[str, ...]
+) -> LineRules:
+    """The rules of a line under the diagnosis codes of a request, which choose among alternatives."""
+    return replace(patched, rules=tuple(_set_aside(_mark_coded(patched.rules, definitions, diagnosis_codes))))
+
+
+def patched_rules(
+    found: Governing,
+    definitions: Mapping[str, FactDefinition],
+    *,
+    without: str | None = None,
+    substitution: Substitution | None = None,
+) -> LineRules:
+    """The rules of a line before any diagnosis code is looked at; the facts they compare are already all."""
     patches = [(clause, patch) for clause, patch in found.riders if clause.clause_id != without]
     patcher = _Patcher(tuple(patches), definitions, substitution)
     rules = [rule for clause, criterion in found.bulletins if (rule := patcher.rule(clause, criterion)) is not None]
     return LineRules(
-        tuple(_set_aside(_mark_coded(rules, definitions, diagnosis_codes))),
+        tuple(rules),
         tuple((clause, _RIDER_ROLES[type(patch)]) for clause, patch in patches if type(patch) in _RIDER_ROLES),
         tuple((c, frozenset(s.keeps)) for c, s in patches if isinstance(s, Statement) and s.keeps),
         next(
@@ -262,7 +281,7 @@ def _waived(name: str, by: str) -> Callable[[Expression], Expression]:
     return lambda node: Waived(node, by) if name_of(node) == name else node
 
 
-def _mark_coded(rules: list[Rule], definitions: Mapping[str, FactDefinition], codes: tuple[str, ...]) -> list[Rule]:
+def _mark_coded(rules: Iterable[Rule], definitions: Mapping[str, FactDefinition], codes: tuple[str, ...]) -> list[Rule]:
     """Mark the alternatives whose condition a diagnosis code names."""
 
     def coded(rule: Rule) -> bool:

@@ -7,7 +7,7 @@ number of trials is bounded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 
 from cda.contracts.decision import Flip, Outcome
@@ -165,7 +165,8 @@ class Trials:
         """What a fact makes of each leaf that compares it; a fact without a value stands for an unknown one."""
         key = (name, fact.value)
         if key not in self._effects:
-            context = replace(self._context, facts={name: fact})
+            given = self._context
+            context = Context({name: fact}, given.definitions, given.diagnosis_codes, given.as_of)
             found = [leaf_truth(self._leaves[place], context) for place in self._places.get(name, ())]
             self._effects[key] = tuple((truth, presumption is Presumption.CODES) for truth, presumption in found)
         return self._effects[key]

@@ -17,7 +17,7 @@ KEYS = frozenset(
     {
         *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
         *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
-        *("measured", "dated", "touch"),
+        *("measured", "dated", "touch", "rivals", "ellipsis_reach"),
     }
 )
 SLOTS = {
@@ -77,6 +77,8 @@ class Lexicon:
     touch: tuple[Phrase, ...]
     anchors: tuple[Phrase, ...]
     barriers: tuple[Phrase, ...]
+    rivals: tuple[Phrase, ...]
+    ellipsis_reach: int
     forms: tuple[Form, ...]
     ellipsis: tuple[Form, ...]
     measured: tuple[Form, ...]
@@ -132,6 +134,8 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         touch=phrases("touch"),
         anchors=phrases("anchors"),
         barriers=phrases("barriers"),
+        rivals=phrases("rivals"),
+        ellipsis_reach=int(raw.get("ellipsis_reach", 1)),
         forms=tuple(_form(text, compiler, takes) for text in raw.get("forms", ())),
         ellipsis=tuple(_form(text, compiler, takes) for text in raw.get("ellipsis", ())),
         measured=tuple(_measured(raw.get("measured", ()), compiler, takes)),
@@ -218,6 +222,7 @@ def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
         *lexicon.touch,
         *lexicon.anchors,
         *lexicon.barriers,
+        *lexicon.rivals,
         *lexicon.noted,
         *lexicon.dated_anchors,
     ]

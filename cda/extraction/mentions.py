@@ -1,5 +1,6 @@
 """Where a note speaks of a fact: by phrases, by quantities near an anchor, by measured values."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
@@ -18,6 +19,8 @@ from cda.extraction.units import Quantity
 Span = tuple[int, int]
 Cover = tuple[Span, frozenset[str] | None]
 _NO_WORDS: frozenset[str] = frozenset()
+_LIST_BEFORE = re.compile(r"(?:\b(?:and|or|plus|with)|[/+&])[ \x00]*$")
+_LIST_AFTER = re.compile(r"[ \x00]*(?:(?:and|or|plus|as well as)\b|[/+&])")
 TRAILING = " \x00,.:;-(/'\"*"
 
 
@@ -70,7 +73,12 @@ class Reader:
         sayings = lexicon.sayings
         if lexicon.noted_sayings and self.spans(lexicon.noted):
             sayings += lexicon.noted_sayings
-        candidates = self.spans(s.phrase for s in sayings)
+        rivals = [span for span, _ in self.spans(lexicon.rivals)]
+        candidates = [
+            (span, i)
+            for span, i in self.spans(s.phrase for s in sayings)
+            if not any(self._crosses(span, rival) for rival in rivals)
+        ]
         masks = [(span, -1) for span, _ in self.spans(lexicon.masks)]
         ranked = [(span, i, not (i < 0 or sayings[i].own)) for span, i in candidates + masks]
         chosen = _longest(ranked)
@@ -145,28 +153,41 @@ class Reader:
             + [(span, 1, False) for span, _ in self.spans(lexicon.barriers)]
             + [(span, 2, False) for span, _ in self.spans(lexicon.masks)]
         )
+        rivals = [span for span, _ in self.spans(lexicon.rivals)]
         found: list[Mention] = []
-        anchored: Sentence | None = None
+        anchored = 0
         formed = self._formed(lexicon.forms)
         for index, sentence in enumerate(self.note.sentences):
             here = [(s, kind) for s, kind in marks if sentence.start <= s[0] < sentence.end]
             anchors = [s for s, kind in here if kind == 0]
             if not (anchors or formed >> index & 1 or (lexicon.ellipsis and anchored)):
-                anchored = None
+                anchored = 0
                 continue
+            owners = sorted(
+                [(s, 0) for s in anchors] + [(s, 1) for s in rivals if sentence.start <= s[0] < sentence.end]
+            )
             masks = [s for s, kind in here if kind == 2]
             for q in self.quantities(sentence):
                 if any(s < q.end and q.start < e for s, e in masks):
                     continue
-                mention = self._by_form(lexicon, lexicon.forms, sentence, q)
+                mention = self._by_form(lexicon, lexicon.forms, sentence, q, owners)
                 if mention is None and anchors:
                     mention = self._by_anchor(lexicon, sentence, q, here)
                 if mention is None and (anchored or anchors):
-                    mention = self._by_form(lexicon, lexicon.ellipsis, sentence, q)
+                    mention = self._by_form(lexicon, lexicon.ellipsis, sentence, q, owners)
                 if mention:
                     found.append(mention)
-            anchored = sentence if anchors else None
+            anchored = lexicon.ellipsis_reach if anchors else max(anchored - 1, 0)
+            if owners and owners[-1][1]:
+                anchored = 0
         return found
+
+    def _crosses(self, span: Span, rival: Span) -> bool:
+        """True when a phrase reaches over a rival that does not merely stand in one list with the fact's own term."""
+        if not (span[0] <= rival[0] and rival[1] <= span[1]):
+            return False
+        before, after = self.note.norm[span[0] : rival[0]], self.note.norm[rival[1] : span[1]]
+        return not (_LIST_BEFORE.search(before) or _LIST_AFTER.match(after))
 
     def _formed(self, forms: Sequence[Form]) -> int:
         """The sentences (as bits) that hold the words of one of the forms."""
@@ -175,12 +196,21 @@ class Reader:
             mask |= self.note.mask(form.before) & self.note.mask(form.after)
         return mask
 
-    def _by_form(self, lexicon: Lexicon, forms: Sequence[Form], sentence: Sentence, q: Quantity) -> Mention | None:
+    def _by_form(
+        self,
+        lexicon: Lexicon,
+        forms: Sequence[Form],
+        sentence: Sentence,
+        q: Quantity,
+        owners: Sequence[tuple[Span, int]] = (),
+    ) -> Mention | None:
         bit = self.note.bit(sentence)
         for form in forms:
             if self.note.mask(form.before) & self.note.mask(form.after) & bit and (
                 span := self._form_span(form, sentence, q)
             ):
+                if _rival_owns(q, span, owners):
+                    continue
                 return self._quantity(lexicon, q, [span], sentence, form.spoken())
         return None
 
@@ -282,6 +312,21 @@ class Reader:
                         )
                         break
         return found
+
+
+def _rival_owns(q: Quantity, span: Span, owners: Sequence[tuple[Span, int]]) -> bool:
+    """True when, of the terms beside the quantity within the form, a rival stands nearest to it on either side.
+
+    `owners` are the terms of a sentence in order of place: 0 the fact's own, 1 a rival's. A form without a term of
+    its own (an ellipsis) belongs to the last term before it.
+    """
+    inside = [(s, kind) for s, kind in owners if span[0] <= s[0] and s[1] <= span[1]]
+    if not inside:
+        before = [kind for s, kind in owners if s[1] <= q.start]
+        return bool(before and before[-1])
+    left = [kind for s, kind in inside if s[1] <= q.start]
+    right = [kind for s, kind in inside if s[0] >= q.end]
+    return bool((left and left[-1]) or (right and right[0]))
 
 
 def _signs_follow(line: str) -> bool:

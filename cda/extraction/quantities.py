@@ -4,6 +4,7 @@ A quantity is read from its number outward and keeps its offsets; which fact it 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
@@ -290,7 +291,12 @@ def shared_reader(language: Language) -> QuantityReader:
 def _without_overlaps(found: list[Quantity]) -> list[Quantity]:
     """Keep the longer of two overlapping quantities; a void one takes what it covers with it."""
     kept: list[Quantity] = []
+    starts: list[int] = []  # of the kept ones, which are disjoint, in the order of the text
+    ends: list[int] = []
     for q in sorted(found, key=lambda q: q.end - q.start, reverse=True):
-        if all(q.end <= k.start or q.start >= k.end for k in kept):
+        place = bisect_left(starts, q.end)
+        if place == 0 or ends[place - 1] <= q.start:
+            starts.insert(place, q.start)
+            ends.insert(place, q.end)
             kept.append(q)
     return [q for q in kept if q.kind != "void"]

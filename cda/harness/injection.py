@@ -34,6 +34,7 @@ Found = tuple[int, int, str]
 # A bracket that is only a label ("[SYSTEM DIRECTIVE]") speaks of what follows it.
 _LABEL_WORDS = 4
 _LONGEST_BRACKET = 2000
+_TRIGGERS = frozenset(word for rule in SENTENCES for word in rule.triggers)
 
 
 def visible(text: str) -> tuple[str, int | None]:
@@ -136,7 +137,10 @@ def _line_end(text: str, position: int) -> int:
 
 def _in_sentences(text: str) -> Iterator[Found]:
     low = lowered(text)
-    hits = [(start, end, rule.kind) for rule in SENTENCES for start, end in rule.hits(text, low)]
+    # Many rules share a few triggers, and an ordinary text holds none of most rules'.
+    present = {word for word in _TRIGGERS if word in low or word in text}
+    rules = [rule for rule in SENTENCES if not present.isdisjoint(rule.triggers)]
+    hits = [(start, end, rule.kind) for rule in rules for start, end in rule.hits(text, low)]
     if not text.isascii():
         yield from ((found.start(), found.end(), "mixed_script") for found in MIXED_SCRIPT.finditer(text))
     if not hits:

@@ -7,11 +7,15 @@ would hide the error. `cite` makes citations that keep the rules by construction
 
 import re
 import unicodedata
+from functools import lru_cache
 from hashlib import sha256
 
 from cda.contracts.decision import Citation
 from cda.contracts.policy_tools import ClauseView
 from cda.harness.sentences import clause_sentences
+
+# Each claim of a clause cites it, and each citation is checked: one split serves them all. Clauses are short.
+_sentences = lru_cache(maxsize=512)(clause_sentences)
 
 # Glyph variants that print alike: hyphens and dashes, curly quotes, spaces. Letters, digits, case and all other
 # punctuation count, and NFKC is not used: it would turn superscripts, fractions and ligatures into other text.
@@ -82,8 +86,8 @@ def why_not_verbatim(citation: Citation, clause: ClauseView) -> str | None:
         return "the quote holds characters that are not shown"
     if not 0 <= citation.start < citation.end <= len(clause.text):
         return "the offsets do not lie in the clause"
-    at_offsets = normalise(clause.text[citation.start : citation.end])
-    if normalise(citation.quote) == at_offsets:
+    at_offsets = clause.text[citation.start : citation.end]
+    if citation.quote == at_offsets or normalise(citation.quote) == normalise(at_offsets):
         return None
     if _ELLIPSIS.search(citation.quote):
         return "the quote leaves words out or puts words in"
@@ -100,7 +104,7 @@ def why_not_whole(citation: Citation, clause: ClauseView) -> str | None:  # noqa
         return f"the quote has fewer than {_MIN_WORDS} words"
     if not _NUMBER.search(quote) and not _VERB.search(quote):
         return "the quote says nothing: no verb and no number"
-    sentences = clause_sentences(text)
+    sentences = _sentences(text)
     first = next((index for index, span in enumerate(sentences) if span[0] == start), None)
     last = next((index for index, span in enumerate(sentences) if span[1] == end), None)
     if first is None:
@@ -128,7 +132,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:
-    sentences = clause_sentences(text)
+    sentences = _sentences(text)
     touched = [index for index, span in enumerate(sentences) if span[0] < end and start < span[1]]
     if not touched:
         return 0, len(text)

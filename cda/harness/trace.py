@@ -15,6 +15,7 @@ from typing import Any
 
 from cda.errors import UnavailableError, UsageError
 
+_JSON = json.JSONEncoder(ensure_ascii=True, sort_keys=True, default=str)
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 _CLAUSE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,119}\Z")
 
@@ -47,7 +48,7 @@ class Trace:
         """Append one event. The caller passes names, ids, numbers and states only."""
         if self._descriptor is None:
             return
-        line = json.dumps({"event": name, **data}, ensure_ascii=True, sort_keys=True, default=str) + "\n"
+        line = _JSON.encode({"event": name, **data}) + "\n"
         try:
             encoded = line.encode("ascii")
             if os.write(self._descriptor, encoded) != len(encoded):

@@ -59,11 +59,11 @@ def why_not_said(claim: Claim, quote: str, clause: ClauseView, furniture: Iterab
     if not text.strip():
         return "the claim says nothing"
     support = " ".join((quote, *_evidence_words(claim.evidence), claim.criterion or ""))
-    strange = sorted(_numbers(text) - _numbers(support) - _LOOSE)
-    if strange:
+    numbers = _numbers(text) - _LOOSE
+    if numbers and (strange := sorted(numbers - _numbers(support))):
         return f"the claim's number {strange[0]:g} is neither in the quote nor in its evidence"
-    units = sorted(_unit_words(text) - _unit_words(support))
-    if units:
+    named = _unit_words(text)
+    if named and (units := sorted(named - _unit_words(support))):
         return f"the claim's unit {units[0]!r} is neither in the quote nor in its evidence"
     if _EXCEPTION.search(text) and not _EXCEPTION.search(quote):
         return "the claim names an exception that the quote does not"
@@ -75,7 +75,8 @@ def why_not_said(claim: Claim, quote: str, clause: ClauseView, furniture: Iterab
 
 def _without(text: str, furniture: Iterable[str]) -> str:
     for word in sorted({word for word in furniture if word}, key=lambda word: (-len(word), word)):
-        text = re.sub(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", " ", text)
+        if word in text:
+            text = re.sub(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", " ", text)
     return text
 
 

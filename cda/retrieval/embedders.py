@@ -14,6 +14,11 @@ EmbedderName = Literal["minilm-int8", "minilm-int8-dynamic", "tfidf"]
 FIT_FILE = "tfidf.npz"
 
 
+def models_folder(root: Path) -> Path:
+    """Where model files that are built on this machine live, beside the indexes under `root`."""
+    return root / "models"
+
+
 def stable_identity(name: EmbedderName) -> str:
     """What an index's place is derived from; loads and builds nothing. The full identity for packaged weights, the
     source for re-quantised ones, the bare name for a fitted embedder, whose fit follows from the corpus."""

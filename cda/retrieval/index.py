@@ -25,7 +25,14 @@ from backends.local import LocalBackend
 from backends.schema import POLICY, Meta
 from cda.contracts.embedding import Embedder, Vectors
 from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, meta_of, own_codes, said_codes
-from cda.retrieval.embedders import FIT_FILE, EmbedderName, for_building, for_searching, stable_identity
+from cda.retrieval.embedders import (
+    FIT_FILE,
+    EmbedderName,
+    for_building,
+    for_searching,
+    models_folder,
+    stable_identity,
+)
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress, embed_all
 from cda.retrieval.lexical import Entry, LexicalIndex
 from cda.retrieval.tfidf import TfidfEmbedder
@@ -85,11 +92,6 @@ class OpenIndex:
         rows = sorted(set(title.values()))
         cosine = dict(zip(rows, np.vecdot(self.title_vectors[rows], query).tolist(), strict=True))
         return {i: cosine[row] for i, row in title.items()}
-
-
-def models_folder(root: Path) -> Path:
-    """Where model files that are built on this machine live, beside the indexes under `root`."""
-    return root / "models"
 
 
 def place(root: Path, store: ClauseStore, name: EmbedderName) -> Path:

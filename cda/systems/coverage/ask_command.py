@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -12,10 +11,10 @@ import click
 
 from cda.contracts.dates import parse_day
 from cda.errors import UsageError
-from cda.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from cda.contracts.decision import RunResult
+    from cda.settings import Settings
     from cda.systems.coverage.system import CoverageSystem
 
 
@@ -88,6 +87,8 @@ def _open_batch(path: Path) -> BinaryIO:
 def _batch(system: "CoverageSystem", source: BinaryIO, concurrency: int) -> "Iterator[RunResult]":
     """One result a line that is not blank, in order."""
 
+    from concurrent.futures import ThreadPoolExecutor
+
     def answer(numbered: tuple[int, bytes]) -> "RunResult":
         number, raw = numbered
         return system.ask_line(raw, number)
@@ -104,7 +105,12 @@ def _batch(system: "CoverageSystem", source: BinaryIO, concurrency: int) -> "Ite
             yield future.result()
 
 
-def _open(settings: Settings) -> "CoverageSystem":
+def _open(settings: "Settings") -> "CoverageSystem":
+    if settings.embedder == "minilm-int8" and settings.policy_tools == "inprocess":
+        # The model's session is made on another core while this one imports the rest.
+        from cda.retrieval.embedders import models_folder, start_loading
+
+        start_loading(settings.embedder, models_folder(settings.index_path))
     from cda.systems.coverage.system import CoverageSystem
 
     return CoverageSystem.open(settings)
@@ -139,6 +145,8 @@ def ask(
 
     Exits 0 whenever it prints a result: a bad date or an unknown payer is a HALT in the result.
     """
+    from cda.settings import load_settings
+
     settings = load_settings()
     if reasoner:
         settings = settings.model_copy(update={"reasoner": reasoner})

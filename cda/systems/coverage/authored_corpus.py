@@ -1,13 +1,16 @@
 """Authored policies checked and compiled with the criterion language and the fact definitions of this application."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cda.contracts.definitions import definitions_from_data
 from cda.contracts.facts import FactDefinition
 from cda.criteria.criterion import validate_criterion
+from cda.criteria.references import validate_references
 from cda.errors import CriterionError
+from cda.extraction import check_definition
 from corpus import build
 from corpus.contents import Contents
 from corpus.errors import Fault
@@ -17,18 +20,35 @@ BUILTIN = "builtin"
 
 def check_corpus(sources: Sequence[str | Path]) -> tuple[Contents | None, tuple[Fault, ...]]:
     """The compiled contents of `sources` (folders, files, or "builtin"), None when there is a fault, and all faults."""
-    return build.check(sources, criterion_validator=_Criteria(), fact_validator=_fact_faults)
+    return build.check(
+        sources, criterion_validator=_Criteria(), fact_validator=_fact_faults, reference_validator=_reference_faults
+    )
 
 
 def build_corpus(sources: Sequence[str | Path], out: Path) -> str:
     """Write the store of `sources` at `out` and return its digest. Raises CorpusFaults, with every fault; then nothing
     is written."""
-    return build.build(sources, out, criterion_validator=_Criteria(), fact_validator=_fact_faults)
+    return build.build(
+        sources,
+        out,
+        criterion_validator=_Criteria(),
+        fact_validator=_fact_faults,
+        reference_validator=_reference_faults,
+    )
+
+
+def _reference_faults(contents: Contents) -> list[tuple[str, str]]:
+    return validate_references(contents.clauses, definitions_from_data(contents.facts))
 
 
 def _fact_faults(name: str, definition: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a definition, its vocabulary included."""
+    return _faults_of(name, lambda: check_definition(definitions_from_data({name: definition})[name]))
+
+
+def _faults_of(name: str, check: Callable[[], object]) -> list[str]:
     try:
-        definitions_from_data({name: definition})
+        check()
     except CriterionError as error:
         return [str(error).removeprefix(f"fact {name}: ")]
     return []
@@ -42,6 +62,10 @@ class _Criteria:
 
     def __call__(self, criterion: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if self._definitions is None:
-            sound = {name: data for name, data in facts.items() if not _fact_faults(name, data)}
+            sound = {
+                name: data
+                for name, data in facts.items()
+                if not _faults_of(name, partial(definitions_from_data, {name: data}))
+            }
             self._definitions = definitions_from_data(sound)
         return validate_criterion(criterion, self._definitions)

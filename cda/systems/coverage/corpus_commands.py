@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cda.errors import UsageError
-from cda.settings import load_settings
 from cda.systems.coverage.import_command import import_policies
+from cda.systems.coverage.index_command import build_index
 
 if TYPE_CHECKING:
     from corpus.contents import Contents
@@ -37,6 +37,7 @@ def corpus_group() -> None:
 
 
 corpus_group.add_command(import_policies)
+corpus_group.add_command(build_index)
 
 
 @corpus_group.command()
@@ -50,6 +51,7 @@ corpus_group.add_command(import_policies)
 @click.pass_context
 def build(ctx: click.Context, sources: tuple[str, ...], out: Path | None, as_json: bool) -> None:
     """Compile authored policies to a store. With any fault nothing is written (exit 2)."""
+    from cda.settings import load_settings
     from cda.systems.coverage.authored_corpus import check_corpus
     from corpus.store_writer import write_store
 
@@ -178,6 +180,7 @@ def _existing(sources: tuple[str, ...]) -> None:
 
 def _open(store: Path | None) -> "CorpusStore":
     """The store asked for; the default one is built from the shipped policies when it is not there yet."""
+    from cda.settings import load_settings
     from corpus.store import CorpusStore
 
     path = store or load_settings().store_path

@@ -33,8 +33,8 @@ def examine(settings: Settings) -> list[Finding]:
 
 
 def _index(settings: Settings, store: CorpusStore) -> Finding:
-    from cda.retrieval.embedders import for_searching
-    from cda.retrieval.index import models_folder, open_index, place
+    from cda.retrieval.embedders import for_searching, models_folder
+    from cda.retrieval.index import open_index, place
 
     name = f"index ({settings.embedder})"
     try:
@@ -50,8 +50,7 @@ def _index(settings: Settings, store: CorpusStore) -> Finding:
 
 
 def _weights(settings: Settings) -> Finding:
-    from cda.retrieval.embedders import sentence_model
-    from cda.retrieval.index import models_folder
+    from cda.retrieval.embedders import models_folder, sentence_model
 
     try:
         model = sentence_model(settings.embedder, models_folder(settings.index_path))

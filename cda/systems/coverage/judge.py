@@ -10,12 +10,14 @@ from cda.criteria.criterion import AddNode, Criterion, ReplaceLimit, Statement, 
 from cda.criteria.derive import Derivations
 from cda.criteria.evaluate import Context, Node, evaluate
 from cda.criteria.governing import Governing
-from cda.criteria.line import decide_line
-from cda.criteria.rules import line_rules
+from cda.criteria.line import line_outcome
+from cda.criteria.rules import Rule, line_rules
 from cda.errors import CriterionError
 from cda.harness.reasoner import Case
 from cda.systems.coverage.evidence import facts_from
 from cda.systems.coverage.roots import ROOTS, STATUS_OF
+
+_KEPT_RULES = 256
 
 
 class CriteriaJudge:
@@ -24,6 +26,7 @@ class CriteriaJudge:
     def __init__(self, definitions: Mapping[str, FactDefinition]) -> None:
         self._definitions = definitions
         self._derivations = Derivations(definitions, definitions)
+        self._own: dict[str, tuple[Criterion, tuple[str, ...], Rule | None]] = {}
 
     def node(self, case: Case, clause: ClauseView, claim: Claim) -> str | None:
         """None when the node that the claim names has, on the claim's evidence alone, the status it claims."""
@@ -36,7 +39,7 @@ class CriteriaJudge:
         context = Context(facts, self._definitions, case.request.diagnosis_codes, case.as_of)
         if path in ("patch", "states", "keeps"):
             return _why_not_stated(criterion, path, claim, context)
-        node = _find(clause, criterion, path, context)
+        node = _find(self._rule(clause, criterion, case.request.diagnosis_codes), path, context)
         if node is None:
             return "the clause's criterion has no such node"
         found = STATUS_OF[node.truth]
@@ -57,7 +60,7 @@ class CriteriaJudge:
         try:
             facts = self._facts(case, [item for claim in claims for item in claim.evidence])
             reached = {
-                decide_line(
+                line_outcome(
                     procedure_code=code,
                     clauses=clauses,
                     definitions=self._definitions,
@@ -66,7 +69,7 @@ class CriteriaJudge:
                     as_of=case.as_of,
                     plan_id=case.request.plan_id,
                     payer_id=case.request.payer_id,
-                ).outcome
+                )
                 for code in case.codes
             }
         except (ValueError, CriterionError):
@@ -74,6 +77,19 @@ class CriteriaJudge:
         if outcome in reached:
             return None
         return f"the cited clauses and the evidence shown do not give {outcome.value}"
+
+    def _rule(self, clause: ClauseView, criterion: Criterion, codes: tuple[str, ...]) -> Rule | None:
+        """The rule of the clause alone, its own UNLESS applied. Made once for the claims that cite it in a row: a
+        criterion is parsed once, and its rule follows from it and the codes."""
+        held = self._own.get(clause.clause_id)
+        if held is not None and held[0] is criterion and held[1] == codes:
+            return held[2]
+        found = Governing(bulletins=((clause, criterion),), riders=(), lower=(), unauthored=(), routing=())
+        rule = next(iter(line_rules(found, self._definitions, codes).rules), None)
+        if len(self._own) >= _KEPT_RULES:
+            self._own.clear()
+        self._own[clause.clause_id] = criterion, codes, rule
+        return rule
 
     def _facts(self, case: Case, evidence: Sequence[FactEvidence]) -> Mapping[str, Fact]:
         return self._derivations.apply(facts_from(evidence, self._definitions), case.as_of)
@@ -105,14 +121,12 @@ def _why_not_within(criterion: ReplaceLimit, claim: Claim, context: Context) -> 
     return None if within == claim.status else f"the quantity shown is {within} under the rider's limit"
 
 
-def _find(clause: ClauseView, criterion: Criterion, path: str, context: Context) -> Node | None:
+def _find(rule: Rule | None, path: str, context: Context) -> Node | None:
     """The node at `path`, evaluated on the clause alone; the root stands for the clause with its own UNLESS applied."""
-    found = Governing(bulletins=((clause, criterion),), riders=(), lower=(), unauthored=(), routing=())
-    rules = line_rules(found, context.definitions, context.diagnosis_codes).rules
-    if not rules:
+    if rule is None:
         return None
-    tree = evaluate(rules[0].expression, context)
-    if path == ROOTS[rules[0].role]:
+    tree = evaluate(rule.expression, context)
+    if path == ROOTS[rule.role]:
         return tree
     # An UNLESS wraps a requirement under the requirement's own path: the innermost is what the words say by themselves.
     return next(reversed([node for node in tree.walk() if node.path == path]), None)

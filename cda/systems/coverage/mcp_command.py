@@ -5,8 +5,6 @@ from typing import Literal
 
 import click
 
-from cda.settings import load_settings
-
 SERVERS = "cda.mcp_servers"
 
 
@@ -47,6 +45,7 @@ def mcp_group() -> None:
 )
 def policy(transport: Literal["stdio", "http"], host: str, port: int, allow_hosts: tuple[str, ...]) -> None:
     """The policy corpus: search clauses, read one, list versions, look up a code, list a plan's riders. Read-only."""
+    from cda.settings import load_settings
     from cda.systems.coverage.server import run_policy_server
 
     if allow_hosts and transport != "http":

@@ -2,14 +2,15 @@
 
 import json
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cda.contracts.dates import parse_day
-from cda.contracts.policy_tools import SearchHit
 from cda.errors import PolicyToolError, UnavailableError, UsageError
-from cda.settings import load_settings
+
+if TYPE_CHECKING:
+    from cda.contracts.policy_tools import SearchHit
 
 
 def _day(_ctx: click.Context, _param: click.Parameter, value: str | None) -> date | None:
@@ -19,7 +20,7 @@ def _day(_ctx: click.Context, _param: click.Parameter, value: str | None) -> dat
         raise click.BadParameter(str(error)) from None
 
 
-def _row(hit: SearchHit) -> dict[str, Any]:
+def _row(hit: "SearchHit") -> dict[str, Any]:
     clause = hit.clause
     return {
         "clause_id": clause.clause_id,
@@ -56,6 +57,7 @@ def search(
     as_json: bool,
 ) -> None:
     """Search the policy corpus. Without --as-of every dated and undated clause may be found."""
+    from cda.settings import load_settings
     from cda.systems.coverage.system import open_tools
 
     tools = open_tools(load_settings())

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from cda.contracts.policy_tools import PolicyTools
 from cda.errors import UnavailableError
-from cda.retrieval.embedders import start_loading
+from cda.retrieval.embedders import models_folder, start_loading
 from cda.retrieval.embedding_cache import EmbeddingCache
-from cda.retrieval.index import ensure_index, models_folder
+from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from cda.settings import Settings
-from cda.systems.coverage.authored_corpus import build_corpus
 from cda.systems.coverage.tools import InProcessPolicyTools
 from corpus.store import CorpusStore
 
@@ -35,7 +34,7 @@ def open_corpus(settings: Settings, *, say: Say | None = None) -> Opened:
 
     Raises CorpusError, BackendError, UnavailableError.
     """
-    say = say or _to_stderr
+    say = say or to_stderr
     if settings.policy_tools == "mcp":
         return Opened(open_store(settings, say=say), _over_mcp(settings), None)
     with _writing(settings.home):
@@ -49,6 +48,8 @@ def open_store(settings: Settings, *, say: Say) -> CorpusStore:
     """The corpus store, built from the shipped policies when there is none."""
     path = settings.store_path
     if not path.exists():
+        from cda.systems.coverage.authored_corpus import build_corpus  # its readers of YAML are needed this once
+
         say(f"no corpus store at {path} yet: building it from the shipped policies")
         with _writing(path):
             build_corpus(["builtin"], path)
@@ -99,5 +100,6 @@ def _over_mcp(settings: Settings) -> PolicyTools:
     return McpPolicyTools.over_stdio(command, env=settings_environment(settings))
 
 
-def _to_stderr(text: str) -> None:
+def to_stderr(text: str) -> None:
+    """Say a step where it does not mix with an answer."""
     print(text, file=sys.stderr)

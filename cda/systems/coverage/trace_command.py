@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from cda.settings import load_settings
-
 
 @click.group()
 def trace() -> None:
@@ -20,6 +18,7 @@ def trace() -> None:
 def list_command(as_json: bool) -> None:
     """List the runs that left a trace, newest first."""
     from cda.harness.trace import list_traces
+    from cda.settings import load_settings
 
     runs = list_traces(load_settings().trace_path)
     if as_json:
@@ -35,6 +34,7 @@ def list_command(as_json: bool) -> None:
 def show_command(run_id: str, as_json: bool) -> None:
     """Show one run's events in order."""
     from cda.harness.trace import read_trace
+    from cda.settings import load_settings
 
     events = read_trace(load_settings().trace_path, run_id)
     if as_json:

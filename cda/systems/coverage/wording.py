@@ -43,7 +43,7 @@ REFUSALS: dict[Reason, Callable[[LineEvaluation], str]] = {
     Reason.CRITERIA_NOT_AUTHORED: lambda line: (
         f"{line.procedure_code}: {_cited(line)} governs it, but its criteria are not authored; a person must read it"
     ),
-    Reason.NO_GOVERNING_POLICY: lambda line: f"{line.procedure_code}: no policy of this payer governs it on this date",
+    Reason.NO_GOVERNING_POLICY: lambda line: f"{line.procedure_code}: no policy of this payer in effect governs it",
 }
 
 _VERDICTS: dict[Reason, str] = {
@@ -58,7 +58,7 @@ _VERDICTS: dict[Reason, str] = {
 def headline(line: LineEvaluation, as_of: date) -> str:
     """One sentence: the code, the date, the outcome and the clause that decides."""
     if line.outcome is Outcome.INSUFFICIENT_EVIDENCE:
-        return f"{REFUSALS[line.reason](line)} (on {as_of})."
+        return f"{REFUSALS[line.reason](line)} (as of {as_of})."
     words = "is covered" if line.outcome is Outcome.COVERED else "is not covered"
     return f"{line.procedure_code} {words} on {as_of}: {_verdict(line)}."
 

@@ -9,7 +9,7 @@ from criteria_world import clause, decide, define, state
 from cda.contracts.decision import Outcome
 from cda.contracts.facts import Fact, FactState, Interval
 from cda.criteria.evaluate import Presumption
-from cda.criteria.line import facts_needed
+from cda.criteria.line import facts_needed, line_outcome
 from cda.criteria.verdict import Reason
 from cda.errors import CriterionError
 
@@ -422,3 +422,26 @@ def test_the_facts_that_can_bear_on_a_line_are_known_before_any_is_read() -> Non
     )
     assert names == ("a", "b", "n", "requester_relied_on_faq")
     assert state(FACTS, {"a": None})["a"].state is FactState.UNKNOWN
+
+
+@decision
+@pytest.mark.parametrize("facts", [{}, {"a": True}, {"a": False}, {"a": True, "n": 5}])
+def test_the_outcome_alone_is_that_of_the_explained_line(facts: dict[str, Any]) -> None:
+    clauses = [covers(A), clause("P.v1.C2", {"excludes_if": MANY})]
+    alone = line_outcome(
+        procedure_code="X1",
+        clauses=clauses,
+        definitions=FACTS,
+        facts=state(FACTS, facts),
+        diagnosis_codes=(),
+        as_of=date(2024, 6, 1),
+        plan_id=None,
+        payer_id="PAY",
+    )
+    assert alone is decide(clauses, FACTS, **facts).outcome
+
+
+@governing
+def test_a_clause_that_changed_under_its_id_is_read_anew() -> None:
+    assert decide([covers(A)], FACTS, a=True).outcome is COVERED
+    assert decide([covers(B)], FACTS, a=True).outcome is OPEN

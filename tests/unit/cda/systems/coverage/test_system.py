@@ -174,8 +174,8 @@ def test_the_whole_takes_the_most_conservative_of_its_lines(system: CoverageSyst
     )
     refused = system.ask(request(HMO, ["A9276", "31241"], "2024-10-01", facts))
     assert answer(refused) == OPEN_CASE
-    assert refused.gate.reasons == ("no_governing_policy: 31241: no policy of this payer governs it on this date",)
-    assert refused.determination.gap == "31241: no policy of this payer governs it on this date"
+    assert refused.gate.reasons == ("no_governing_policy: 31241: no policy of this payer in effect governs it",)
+    assert refused.determination.gap == "31241: no policy of this payer in effect governs it"
 
 
 @pytest.mark.promise("coverage.lines")
@@ -330,7 +330,7 @@ def test_an_undated_version_is_noted_and_never_decides(system: CoverageSystem, d
 def test_where_only_an_undated_version_is_left_the_request_is_refused(system: CoverageSystem) -> None:
     result = system.ask(request(MEDICARE, "E0194", "1980-01-01", BED | {"wet_soaks": True}, dx=None))
     assert (answer(result), cited(result)) == (OPEN_CASE, [])
-    assert result.gate.reasons[0] == "no_governing_policy: E0194: no policy of this payer governs it on this date"
+    assert result.gate.reasons[0] == "no_governing_policy: E0194: no policy of this payer in effect governs it"
 
 
 @pytest.mark.promise("coverage.versus")
