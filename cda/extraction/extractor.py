@@ -12,6 +12,7 @@ from cda.extraction.note import Note, Vocabulary
 from cda.extraction.pairs import pair_mentions
 from cda.extraction.quantities import shared_reader
 from cda.extraction.resolve import resolve
+from cda.extraction.series import with_series
 
 
 def check_definition(definition: FactDefinition) -> None:
@@ -48,6 +49,8 @@ class RuleExtractor:
             mentions = reader.sayings(lexicon)
             if lexicon.is_quantity:
                 mentions += reader.quantity_mentions(lexicon)
+            if lexicon.combine == "newest":
+                mentions = with_series(reader, lexicon, mentions, as_of)
             if lexicon.measured:
                 mentions += reader.measured(lexicon)
             if lexicon.pairs:

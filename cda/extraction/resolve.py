@@ -25,6 +25,8 @@ def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: dat
         for m in mentions
         if not (m.dated and m.dated[0] > as_of and lexicon.is_quantity and lexicon.combine == "newest")
     ]
+    if lexicon.combine == "newest":
+        usable = _without_copies(usable)
     holds = [m for m in usable if m.standing is Standing.HOLDS]
     if doubt := _blocking_doubt(lexicon, usable, holds):
         return Fact.unknown(name, _because(doubt, text))
@@ -41,6 +43,12 @@ def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: dat
     if lexicon.is_quantity:
         return _quantity(lexicon, holds, text)
     return _state(lexicon, holds, usable, text)
+
+
+def _without_copies(mentions: list[Mention]) -> list[Mention]:
+    """Without the undated mentions that repeat a dated value: a line copied forward says nothing new."""
+    dated = {str(m.value) for m in mentions if m.dated and m.standing is Standing.HOLDS}
+    return [m for m in mentions if m.dated or str(m.value) not in dated]
 
 
 def _of_now(lexicon: Lexicon, holds: list[Mention], now: list[Mention]) -> list[Mention]:
