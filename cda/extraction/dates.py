@@ -9,7 +9,7 @@ from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date
 
-_MONTHS = {
+MONTHS = {
     name: index
     for index, names in enumerate(
         ("jan january", "feb february", "mar march", "apr april", "may", "jun june", "jul july", "aug august",
@@ -18,17 +18,17 @@ _MONTHS = {
     )
     for name in names.split()
 }  # fmt: skip
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DATE = re.compile(
     rf"""(?<![\w/.])(?:
       (?P<y1>(?:19|20)\d\d)-(?P<m1>\d\d)-(?P<d1>\d\d)
     | (?P<m2>\d{{1,2}})[/-](?P<d2>\d{{1,2}})[/-](?P<y2>(?:(?:19|20)\d\d|\d\d))
     | (?P<m3>\d{{1,2}})/(?P<y3>(?:19|20)\d\d)
-    | (?P<m4>{_MONTH})\.?[ ](?P<d4>\d{{1,2}})(?:st|nd|rd|th)?,?[ ](?P<y4>(?:19|20)\d\d)
-    | (?P<d5>\d{{1,2}})(?:st|nd|rd|th)?[ -](?:of[ ])?(?P<m5>{_MONTH})[ ,-]+(?P<y5>(?:19|20)\d\d|\d\d(?!\d))
-    | (?P<m6>{_MONTH})\.?,?[ ](?:of[ ])?'?(?P<y6>(?:19|20)\d\d)
-    | (?P<m7>{_MONTH})\.?[ ]'(?P<y7>\d\d)
-    | (?<=[ (])(?P<y8>(?:19|20)\d\d)(?=[ ).,;:]|$)
+    | (?P<m4>{MONTH_NAMES})\.?[ ](?P<d4>\d{{1,2}})(?:st|nd|rd|th)?,?[ ](?P<y4>(?:19|20)\d\d)
+    | (?P<d5>\d{{1,2}})(?:st|nd|rd|th)?[ -](?:of[ ])?(?P<m5>{MONTH_NAMES})[ ,-]+(?P<y5>(?:19|20)\d\d|\d\d(?!\d))
+    | (?P<m6>{MONTH_NAMES})\.?,?[ ](?:of[ ])?'?(?P<y6>(?:19|20)\d\d)
+    | (?P<m7>{MONTH_NAMES})\.?[ ]'(?P<y7>\d\d)
+    | (?<![^ (\n])(?P<y8>(?:19|20)\d\d)(?=[ ).,;:]|$)
     | (?<=\()(?P<m9>\d{{1,2}})/(?P<y9>1[5-9]|2\d)(?=\))
     )(?![\w/])""",
     re.X,
@@ -61,7 +61,7 @@ def _span(match: re.Match[str]) -> DateSpan | None:
     if form == 8:
         return DateSpan(match.start(), match.end(), date(year, 1, 1), date(year, 12, 31))
     raw_month = match[f"m{form}"]
-    month = _MONTHS.get(raw_month) or int(raw_month)
+    month = MONTHS.get(raw_month) or int(raw_month)
     if not 1 <= month <= 12:
         return None
     last = monthrange(year, month)[1]

@@ -16,8 +16,11 @@ def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mentio
     """Mentions of an event fact by the date, or the time ago, that stands nearest to one of its anchors.
 
     The lexicon's `dated` block names the window ("calendar_year", or a number of months before `as_of`) and the value
-    inside and outside of it; a date that may lie on both sides says nothing.
+    inside and outside of it; a date that may lie on both sides says nothing. The window "age" makes an age of a date of
+    birth.
     """
+    if lexicon.dated["window"] == "age":
+        return list(_ages(reader, lexicon, as_of))
     found = []
     outside = [s.phrase for s in lexicon.sayings if s.own and s.value == lexicon.dated["outside"]]
     denials = [span for span, _ in reader.spans(outside)]
@@ -39,6 +42,25 @@ def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mentio
         placed = reader.place(lexicon, mention, parts)
         found.append(placed if placed.value == typed else replace(placed, value=typed))
     return _inside_outranks(found, lexicon)
+
+
+def _ages(reader: Reader, lexicon: Lexicon, as_of: date) -> Iterator[Mention]:
+    """The whole years from a day of birth to `as_of`; a birth year of two digits lies in the past."""
+    for anchor, q in _events(reader, lexicon):
+        if q.date is None:
+            continue
+        first, last = (_century(day, as_of) for day in (q.date.first, q.date.last))
+        years = Interval(float(_years(last, as_of)), float(_years(first, as_of)))
+        mention = Mention(years, min(anchor[0], q.start), max(anchor[1], q.end))
+        yield reader.place(lexicon, mention, [anchor, (q.start, q.end)], [((q.start, q.end), None)])
+
+
+def _century(day: date, as_of: date) -> date:
+    return day if day <= as_of else day.replace(year=day.year - 100, day=min(day.day, 28))
+
+
+def _years(born: date, day: date) -> int:
+    return day.year - born.year - ((day.month, day.day) < (born.month, born.day))
 
 
 def _inside_outranks(found: list[Mention], lexicon: Lexicon) -> list[Mention]:

@@ -9,8 +9,10 @@ from cda.extraction.language import shared_language
 from cda.extraction.lexicon import Lexicon, check_lexicon, compile_lexicon
 from cda.extraction.mentions import Reader
 from cda.extraction.note import Note, Vocabulary
+from cda.extraction.pairs import pair_mentions
 from cda.extraction.quantities import shared_reader
 from cda.extraction.resolve import resolve
+from cda.extraction.series import with_series
 
 
 def check_definition(definition: FactDefinition) -> None:
@@ -47,13 +49,19 @@ class RuleExtractor:
             mentions = reader.sayings(lexicon)
             if lexicon.is_quantity:
                 mentions += reader.quantity_mentions(lexicon)
+            if lexicon.combine == "newest":
+                mentions = with_series(reader, lexicon, mentions, as_of)
             if lexicon.measured:
                 mentions += reader.measured(lexicon)
+            if lexicon.pairs:
+                mentions += pair_mentions(reader, lexicon)
             if lexicon.dated:
                 mentions += dated_mentions(reader, lexicon, as_of)
             fact = resolve(lexicon, mentions, text, as_of)
-            if fact.state is FactState.UNKNOWN and fact.why is None:
-                fact = _unless_touched(fact, _touched(reader, lexicon), text)
+            if fact.state is FactState.KNOWN:
+                fact = _unless_spoken_of(fact, [span for span, _ in reader.spans(lexicon.unsettled)], text)
+            elif fact.state is FactState.UNKNOWN and fact.why is None:
+                fact = _unless_spoken_of(fact, _touched(reader, lexicon), text)
             found[fact.name] = fact
         return found
 
@@ -79,8 +87,12 @@ def _touched(reader: Reader, lexicon: Lexicon) -> list[tuple[int, int]]:
     return [span for span in spans if all(span[1] <= start or end <= span[0] for start, end in masks)]
 
 
-def _unless_touched(fact: Fact, spans: Sequence[tuple[int, int]], text: str) -> Fact:
-    """A fact that nothing was read for, although the chart speaks of its matter, is in doubt and not merely silent."""
+def _unless_spoken_of(fact: Fact, spans: Sequence[tuple[int, int]], text: str) -> Fact:
+    """The fact, or an unknown one with a reason where the chart speaks of its matter without settling it.
+
+    The words are the lexicon's `touch` for a fact that nothing was read for (it is in doubt and not merely silent), and
+    its `unsettled` for one that was read: they leave it open all the same.
+    """
     if not spans:
         return fact
     start, end = spans[0]

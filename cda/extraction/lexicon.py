@@ -17,7 +17,7 @@ KEYS = frozenset(
     {
         *("time", "accepts", "hedge", "against", "says", "own", "fixed", "noted", "mask", "group"),
         *("anchors", "barriers", "forms", "ellipsis", "takes", "reach", "plausible", "combine", "convert", "per_days"),
-        *("measured", "dated", "touch", "rivals", "ellipsis_reach"),
+        *("measured", "dated", "touch", "unsettled", "pairs", "rivals", "ellipsis_reach"),
     }
 )
 SLOTS = {
@@ -75,6 +75,7 @@ class Lexicon:
     masks: tuple[Phrase, ...]
     group: tuple[Phrase, ...]
     touch: tuple[Phrase, ...]
+    unsettled: tuple[Phrase, ...]
     anchors: tuple[Phrase, ...]
     barriers: tuple[Phrase, ...]
     rivals: tuple[Phrase, ...]
@@ -90,6 +91,7 @@ class Lexicon:
     dated: Mapping[str, Any]
     dated_anchors: tuple[Phrase, ...]
     per_days: int
+    pairs: Mapping[str, re.Pattern[str]]
 
     @property
     def is_quantity(self) -> bool:
@@ -132,6 +134,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         masks=phrases("mask"),
         group=phrases("group"),
         touch=phrases("touch"),
+        unsettled=phrases("unsettled"),
         anchors=phrases("anchors"),
         barriers=phrases("barriers"),
         rivals=phrases("rivals"),
@@ -142,11 +145,16 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         takes=takes,
         reach=int(raw.get("reach", 60)),
         plausible=(float(low), float(high)),
-        combine=_one_of("combine", raw.get("combine", "agree"), ("agree", "longest", "latest", "newest")),
+        combine=_one_of(
+            "combine", raw.get("combine", "agree"), ("agree", "every", "longest", "course", "latest", "newest")
+        ),
         convert=convert,
         dated=dated,
         dated_anchors=tuple(compiler.phrase(str(p)) for p in dated.get("anchors", ())),
         per_days=int(raw.get("per_days", 0)),
+        pairs={name: re.compile(raw["pairs"][name], re.X) for name in ("earlier", "present", "veto")}
+        if "pairs" in raw
+        else {},
     )
 
 
@@ -220,6 +228,7 @@ def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
         *lexicon.masks,
         *lexicon.group,
         *lexicon.touch,
+        *lexicon.unsettled,
         *lexicon.anchors,
         *lexicon.barriers,
         *lexicon.rivals,

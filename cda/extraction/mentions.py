@@ -21,6 +21,8 @@ Cover = tuple[Span, frozenset[str] | None]
 _NO_WORDS: frozenset[str] = frozenset()
 _LIST_BEFORE = re.compile(r"(?:\b(?:and|or|plus|with)|[/+&])[ \x00]*$")
 _LIST_AFTER = re.compile(r"[ \x00]*(?:(?:and|or|plus|as well as)\b|[/+&])")
+# how near, in characters, a term stands to a quantity that is plainly its own: "Enbrel for 2 years"
+_TOUCHING = 8
 TRAILING = " \x00,.:;-(/'\"*"
 
 
@@ -90,7 +92,7 @@ class Reader:
         for span, index in chosen:
             if index >= 0:
                 saying = sayings[index]
-                mention = Mention(saying.value, *span, own=saying.own)
+                mention = Mention(saying.value, *span, own=saying.own, dated=self._day_of(lexicon, span))
                 found.append(self.place(lexicon, mention, [span], [*covered, (span, saying.phrase.spoken)], members))
         return found
 
@@ -123,6 +125,8 @@ class Reader:
             for kind, cue in setting.kinds.items():
                 kinds.setdefault(kind, cue)
         words = {kind: self.note.text[cue.start : cue.end] for kind, cue in kinds.items()}
+        if self._unticked(sentence, mention):
+            words.setdefault("unticked", "an empty box")
         if sentence.mood:
             words.setdefault(sentence.mood, f"{sentence.mood} section")
         if answer:
@@ -132,15 +136,21 @@ class Reader:
         placed = judge(lexicon, replace(mention, start=start, end=end), words)
         return replace(placed, now="now" in words and "past" not in words)
 
+    def _unticked(self, sentence: Sentence, mention: Mention) -> bool:
+        """True on a line of boxes (`( ) csDMARD >= 3 months, no response`) when the mention's own box is empty."""
+        line = self.note.norm[sentence.start : mention.start].rpartition(";")[2]
+        return line.lstrip(" \x00-*").startswith(("\x02", "\x03")) and line.rfind("\x03") > line.rfind("\x02")
+
     def _answer(self, mention: Mention, sentence: Sentence) -> tuple[str, str, int] | None:
         """A form's answer behind (or a box before) the mention: `CHF: N`, `CHF (-)`, `[ ] CHF`."""
         head = self.note.norm[sentence.start : mention.start].rstrip()
         whole = self.note.norm[sentence.start : sentence.end]
+        after = mention.end + self.note.norm.startswith(")", mention.end)
         boxed_first = "[-]" in whole and head.endswith(("[-]", "\x02")) and not _signs_follow(whole)
         for kind, pattern in self._language.answers.items():
             if boxed_first:
                 break
-            if match := pattern.match(self.note.norm, mention.end, sentence.end):
+            if match := pattern.match(self.note.norm, after, sentence.end):
                 return kind, self.note.text[match.start() : match.end()].strip(), match.end()
         if head.endswith("\x03") or (boxed_first and head.endswith("[-]")):
             return "unticked", "an empty box", mention.end
@@ -168,7 +178,7 @@ class Reader:
             )
             masks = [s for s, kind in here if kind == 2]
             for q in self.quantities(sentence):
-                if any(s < q.end and q.start < e for s, e in masks):
+                if any(s < q.end and q.start < e for s, e in masks) or self._unticked(sentence, q):
                     continue
                 mention = self._by_form(lexicon, lexicon.forms, sentence, q, owners)
                 if mention is None and anchors:
@@ -181,6 +191,10 @@ class Reader:
             if owners and owners[-1][1]:
                 anchored = 0
         return found
+
+    def _unticked(self, sentence: Sentence, q: Quantity) -> bool:
+        """True for a quantity in an empty box: `[ ] under 6 wk  [x] 6 wk or more`."""
+        return self.note.norm[sentence.start : q.start].rstrip().endswith("\x03")
 
     def _crosses(self, span: Span, rival: Span) -> bool:
         """True when a phrase reaches over a rival that does not merely stand in one list with the fact's own term."""
@@ -295,6 +309,15 @@ class Reader:
                 best = (gap, other)
         return (best[1].date.first, best[1].date.last) if best and best[1].date else None
 
+    def _day_of(self, lexicon: Lexicon, span: Span) -> tuple[date, date] | None:
+        """The date inside or up to 60 characters before a phrase, where dates decide (`combine: newest`)."""
+        if lexicon.combine != "newest" or lexicon.is_quantity:
+            return None
+        days = [
+            q for q in self.quantities(self.note.sentence_at(span[0])) if q.date and span[0] - 60 <= q.end <= span[1]
+        ]
+        return (days[-1].date.first, days[-1].date.last) if days and days[-1].date else None
+
     def measured(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions of a bool or class that follow from a measured value (a glucose of 48 is below 54)."""
         found = []
@@ -321,9 +344,9 @@ def _rival_owns(q: Quantity, span: Span, owners: Sequence[tuple[Span, int]]) -> 
     its own (an ellipsis) belongs to the last term before it.
     """
     inside = [(s, kind) for s, kind in owners if span[0] <= s[0] and s[1] <= span[1]]
-    if not inside:
-        before = [kind for s, kind in owners if s[1] <= q.start]
-        return bool(before and before[-1])
+    before = [(s, kind) for s, kind in owners if s[1] <= q.start]
+    if before and before[-1][1] and (not inside or q.start - before[-1][0][1] <= _TOUCHING):
+        return True
     left = [kind for s, kind in inside if s[1] <= q.start]
     right = [kind for s, kind in inside if s[0] >= q.end]
     return bool((left and left[-1]) or (right and right[0]))

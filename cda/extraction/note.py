@@ -25,6 +25,10 @@ _PLAIN = str.maketrans(
 )  # fmt: skip
 _BOX = re.compile(r"\[\s*([xX*✓+])\s*\]|\(\s*([xX])\s*\)|\[(\s*|_+)\]|\(\s*\)")
 _END = re.compile(r"[.!?]+(?=[\"')\]]*(?:\s|$))|\n")
+_LEADERS = re.compile(r"(?<= )\.{3,}(?= )|(?<=\w)\.{4,}(?=[ \w])")
+_PASTED = re.compile(
+    r"\s*[\[(<*]+\s*(?:[\w.]+ )?(?:smart ?phrase|dot ?phrase|criteria|policy text|payer text|payer criteria)(?!\w)"
+)
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
 _LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{1,40}:|\[)")
@@ -35,6 +39,8 @@ _DIGITS_OF_SCANS = re.compile(
     r"|[ -]?(?:years?\b|yrs?\b|y\.?/?o\b)|[mf]\b)"
     r"|(?<=\bage )\d[ol](?!\w)|(?<=\bage: )\d[ol](?!\w)|(?<=\baged )\d[ol](?!\w)"
 )
+# "N0 CHF" of a scan denies it; the N0 of a tumour stage stands before an M
+_SCANNED_NO = re.compile(r"(?<!\w)n0(?= (?!m[01x]))")
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
 
 
@@ -102,6 +108,7 @@ class Note:
             plain = plain[: max(start, 0)] + "\n" * width + plain[max(start, 0) + width :]
         plain = plain.translate(_PLAIN)
         plain = _BOX.sub(lambda m: ("\x02" if m[1] or m[2] else "\x03").ljust(len(m[0])), plain)
+        plain = _LEADERS.sub(lambda m: ":".ljust(len(m[0])), plain)
         plain = (
             self._language.capitals.sub(lambda m: self._language.capital_forms[m[0]], plain)
             if re.search("[a-z]", plain)
@@ -125,6 +132,8 @@ class Note:
                     standing = mood
                 if standing == "payer" and self._language.own_case.match(line):
                     standing = None
+                if _PASTED.match(line):
+                    mood, is_header = "payer", True
                 found.append(Sentence(at, at + len(line), mood if is_header else standing))
             at += len(line) + 1
         self._spread_inline(found)
@@ -239,7 +248,11 @@ class Note:
             return False
         first = re.match(r"[\w']+", following)
         if last in self._language.may_end or (len(last) == 1 and last.isalpha()):
-            return first is not None and first[0].lower() in self._language.openers and first[0][0].isupper()
+            return (
+                first is not None
+                and first[0].lower() in self._language.openers
+                and (first[0][0].isupper() or first[0] == "pþ")
+            )
         return True
 
     @staticmethod
@@ -261,6 +274,7 @@ class Note:
             if (right := vocabulary.repaired(word)) is None:
                 continue
             norm = norm[: match.start()] + right.ljust(len(word), "\x00") + norm[match.end() :]
+        norm = _SCANNED_NO.sub("no", norm)
         return _DIGITS_OF_SCANS.sub(
             lambda m: m[0].translate(_SCAN_DIGITS) if not m[0].replace(".", "").isdigit() else m[0], norm
         )

@@ -7,8 +7,8 @@ A phrase is words; a blank (or - / : =) matches blanks and any of - / : = and fu
     meals?      the last letter may be missing
     a_b         the joint may be missing                #        a number in digits
     a ..3 b     up to 3 other words between, no comma   ...3     the same, commas allowed
+    ^ $         the sentence begins here, ends here
     @name       a named list (lists: in language.yaml)  {q}      the quantity (forms only)
-    ^units      at the beginning of a sentence or line
 
 Everything is matched against the note's normalised text: lower case, one sentence a line (see note.py). Most phrases of
 a lexicon never meet a note that holds their words, so a phrase is parsed only when gates.py lets it through.
@@ -23,6 +23,7 @@ from cda.extraction.gates import Gate, GateReader
 
 JOINT = r"[ \x00/.:=\-]+"
 _TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*+&@]+""", r"""[ \x00/.\-()'":=,*+&@]+"""
+_HEAD, _TAIL = r"(?<![^\n])[ \x00]*", r"(?=[ \x00.;:!,)]*(?:\n|$))"
 _WORD = r"[\w%'+=<>≥≤~#&]+"
 _TOKEN = re.compile(r"\.\.\.?\d+|@\w+|[\w']+|[ ]+|.", re.S)
 _LAST_GAP = re.compile(r"\s*(\.\.\.?)(\d+)$")
@@ -61,7 +62,7 @@ class Phrase:
     @cached_property
     def spoken(self) -> frozenset[str]:
         """The words that the phrase itself may hold; a cue made of them is part of the phrase."""
-        return frozenset(re.findall(r"[a-z][a-z']*|/", self.pattern.replace("\\w", " ")))
+        return frozenset(re.findall(r"[a-z][a-z']*|/|(?<![\w{])0", self.pattern.replace("\\w", " ")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class PhraseCompiler:
         if token[0] == "@":
             return (f"(?:{self._list(token[1:])})", at) if len(token) > 1 else ("@", at)
         if not (token[0].isalnum() or token[0] == "_") or token == "_":  # noqa: S105
-            signs = {"#": r"\d+(?:[.,]\d+)?", "_": f"(?:{JOINT})?", ",": " ?, ?", "^": r"(?<![^\n])[ ]*"}
+            signs = {"#": r"\d+(?:[.,]\d+)?", "_": f"(?:{JOINT})?", ",": " ?, ?", "^": _HEAD, "$": _TAIL}
             return signs.get(token, re.escape(token)), at
         head, joint, last = token.rpartition("_")
         body, at = self._word(last, tokens[at] if at < len(tokens) else "", at) if last else ("", at)

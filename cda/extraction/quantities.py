@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import inf
 
 from cda.contracts.facts import Interval
+from cda.extraction.ages import AgeReader
 from cda.extraction.dates import DateSpan, find_dates
 from cda.extraction.language import Language
 from cda.extraction.note import Note, Sentence, Token
@@ -51,6 +52,7 @@ class QuantityReader:
         self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
         self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
         self._units = tuple(data["time_units"])
+        self._ages = AgeReader(data["ages"])
 
     def read(self, note: Note, sentence: Sentence) -> list[Quantity]:
         """All quantities of one sentence in order of place; dates among them."""
@@ -59,6 +61,7 @@ class QuantityReader:
         found = [Quantity(d.start, d.end, "date", Interval(0, 0), date=d, number_end=d.end) for d in dates]
         found += self._spans(note.norm, dates)
         found += self._lexical(note, sentence)
+        found += self._ages.decades(note.norm, sentence.start, sentence.end)
         reached = sentence.start
         for token in sentence.tokens(note.norm):
             if token.start < reached or any(s <= token.start < e for s, e in taken):
@@ -203,6 +206,8 @@ class QuantityReader:
         return start, value, end, mark
 
     def _with_unit(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
+        if q.mark is None and (end := self._ages.end(norm, sentence.start, sentence.end, q)):
+            return replace(q, kind="age", end=end)
         for name in ("percent", "mmol", "age"):
             if match := self._pattern[name].match(norm, q.end, sentence.end):
                 return replace(q, kind=name, end=match.end())

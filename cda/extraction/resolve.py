@@ -9,27 +9,46 @@ from cda.contracts.facts import Evidence, Fact, FactState, FactType, Interval, V
 from cda.extraction.lexicon import Lexicon
 from cda.extraction.standing import Mention, Standing
 
-_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*$", re.M)
+_RULE = re.compile(
+    r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*$"
+    r"|^\[[^\]\n]{2,40}\d/\d[^\]\n]*\]",
+    re.M,
+)
 
 
 def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: date) -> Fact:
     """The fact that `mentions` (in order of place) amount to on `as_of`. Evidence quotes are verbatim from `text`."""
     name = lexicon.definition.name
     mentions = sorted(set(mentions), key=lambda m: (m.start, m.end, str(m.value)))
-    usable = [m for m in mentions if not (m.dated and m.dated[0] > as_of and lexicon.combine == "newest")]
+    usable = [
+        m
+        for m in mentions
+        if not (m.dated and m.dated[0] > as_of and lexicon.is_quantity and lexicon.combine == "newest")
+    ]
+    if lexicon.combine == "newest":
+        usable = _without_copies(usable)
     holds = [m for m in usable if m.standing is Standing.HOLDS]
     if doubt := _blocking_doubt(lexicon, usable, holds):
         return Fact.unknown(name, _because(doubt, text))
-    if lexicon.combine == "longest" and _differs_by_note(holds, text):
+    if lexicon.combine in {"longest", "course"} and _differs_by_note(holds, text):
         return _conflict(name, holds, text)
-    if now := [m for m in holds if m.now]:
+    if lexicon.combine != "every" and (now := [m for m in holds if m.now]):
         holds = _of_now(lexicon, holds, now)
     if not holds:
         others = [m for m in usable if m.why]
         return Fact.unknown(name, _because(others[0], text) if others else None)
+    if lexicon.combine == "newest" and all(m.dated for m in holds):
+        newest = max(m.dated for m in holds if m.dated)
+        holds = [m for m in holds if m.dated == newest]
     if lexicon.is_quantity:
         return _quantity(lexicon, holds, text)
     return _state(lexicon, holds, usable, text)
+
+
+def _without_copies(mentions: list[Mention]) -> list[Mention]:
+    """Without the undated mentions that repeat a dated value: a line copied forward says nothing new."""
+    dated = {str(m.value) for m in mentions if m.dated and m.standing is Standing.HOLDS}
+    return [m for m in mentions if m.dated or str(m.value) not in dated]
 
 
 def _of_now(lexicon: Lexicon, holds: list[Mention], now: list[Mention]) -> list[Mention]:
@@ -88,22 +107,20 @@ def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
     """A quantity: agreeing values are narrowed, dated ones give the newest, trials give the longest."""
     name = lexicon.definition.name
     values = list(dict.fromkeys(m.value for m in holds if isinstance(m.value, Interval)))
-    if len(values) > 1 and lexicon.combine == "newest" and all(m.dated for m in holds):
-        newest = max(m.dated for m in holds if m.dated)
-        holds = [m for m in holds if m.dated == newest]
-        values = list(dict.fromkeys(m.value for m in holds if isinstance(m.value, Interval)))
     if len(values) > 1:
         shared = _shared(values)
         if shared is not None:
             return _known(name, shared, holds, text)
-        if lexicon.combine != "longest":
+        # "never" beside a trial is no trial
+        none_at_all = any(v.hi <= 0 for v in values)
+        if lexicon.combine not in {"longest", "course"} or none_at_all:
             return _conflict(name, holds, text)
         return _known(name, _longest(values), holds, text)
     return _known(name, values[0], holds, text)
 
 
 def _differs_by_note(holds: Sequence[Mention], text: str) -> bool:
-    """True when two notes under one another, parted by a ruled line, give different values of the same trial."""
+    """True when two notes under one another, parted by a rule or a dated heading in brackets, give different values of one trial."""
     rules = [match.start() for match in _RULE.finditer(text)]
     by_note: dict[int, list[Interval]] = {}
     for mention in holds:

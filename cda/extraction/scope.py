@@ -101,6 +101,8 @@ class ScopeReader:
         function_words = self._language.words["function"]
         start, end = span
         for item in found:
+            if self._unticked(tokens, item, span):
+                continue
             words = {w for t in tokens[item.first : item.last + 1] for w in t.text.split("/")} - function_words
             if any(
                 s < item.end and item.start < e and (own is None or not words or words & own) for (s, e), own in covered
@@ -112,6 +114,14 @@ class ScopeReader:
             elif item.cue.guard and item.cue.kind not in accepts and self._near(tokens, item, span, note.norm):
                 kinds.setdefault("guard", item)
         return Setting(kinds, start, end)
+
+    @staticmethod
+    def _unticked(tokens: Sequence[Token], item: FoundCue, span: tuple[int, int]) -> bool:
+        """True for a cue in an empty box behind the mention, or alone in one: `[x] root compression  [ ] none`."""
+        if not item.first or tokens[item.first - 1].text != "\x03":
+            return False
+        alone = item.last + 1 == len(tokens) or tokens[item.last + 1].text in {"\x02", "\x03"}
+        return alone or item.start >= span[1]
 
     def _reaches(
         self, tokens: Sequence[Token], item: FoundCue, span: tuple[int, int], members: Sequence[tuple[int, int]]
@@ -197,5 +207,7 @@ class ScopeReader:
         """True for a negation that has no words of its own to act on."""
         if before:
             return "," not in gap and self._forward(tokens, item, ()) == item.end
+        if "  " in gap.rpartition(":")[0]:
+            return False  # the answer to another field of the same line: "Duration: 9 weeks   Injections: No"
         after = tokens[item.last + 1].text if item.last + 1 < len(tokens) else "\n"
         return after in {",", ";", ")", "\n"} and "," not in gap
