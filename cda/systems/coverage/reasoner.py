@@ -24,7 +24,7 @@ from cda.criteria.rules import Role
 from cda.harness.quotes import cite
 from cda.harness.reasoner import Case, LineReasoned, Reasoned
 from cda.systems.coverage.evidence import evidence_of
-from cda.systems.coverage.roots import ROOTS, STATUS_OF
+from cda.systems.coverage.roots import ROOTS
 from cda.systems.coverage.wording import REFUSALS, conflict_text, headline
 
 ROOT_WORDS = {
@@ -180,7 +180,7 @@ def _waived_elsewhere(entry: Deciding) -> bool:
 
 
 def _claim(clause: ClauseView, words: str, path: str | None, node: Node, evidence: tuple[FactEvidence, ...]) -> Claim:
-    status = STATUS_OF[node.truth] if node.presumption is None else "presumed"
+    status = node.truth.word if node.presumption is None else "presumed"
     return Claim.model_validate(
         {
             "text": f"{words}: {status.replace('_', ' ')}",
