@@ -112,3 +112,19 @@ def test_two_thousand_characters_and_six_facts_stay_within_the_budget(extractor:
 
     loop = fastest(lambda: sum(i * i for i in range(50_000)), 9)  # about 3 ms on a free core
     assert fastest(lambda: extractor.extract(text, names, as_of=AS_OF), 15) < 1.5 * loop
+
+
+@pytest.mark.promise("extraction.bounded")
+def test_a_sentence_without_end_is_in_doubt_and_costs_no_more_than_its_length(extractor: RuleExtractor) -> None:
+    names = ["diabetes_type", "fingersticks_per_day"]
+    text = "type 1 diabetes, fingersticks 5 times a day, "
+
+    def cost(times: int) -> float:
+        start = process_time()
+        facts = extractor.extract(text * times, names, as_of=AS_OF)
+        spent = process_time() - start
+        assert all(fact.value is None for fact in facts.values())
+        return spent
+
+    cost(50)
+    assert cost(400) < 40 * max(cost(50), 0.005)  # quadratic cost would be 64 times
