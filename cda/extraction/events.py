@@ -23,9 +23,10 @@ def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mentio
         return list(_ages(reader, lexicon, as_of))
     found = []
     outside = [s.phrase for s in lexicon.sayings if s.own and s.value == lexicon.dated["outside"]]
-    denials = [span for span, _ in reader.spans(outside)]
+    denials = reader.by_sentence(span for span, _ in reader.spans(outside))
     for anchor, q in _events(reader, lexicon):
-        if any(s <= min(anchor[0], q.start) and max(anchor[1], q.end) <= e for s, e in denials):
+        here = denials.get(reader.note.sentence_at(anchor[0]).start, ())
+        if any(s <= min(anchor[0], q.start) and max(anchor[1], q.end) <= e for s, e in here):
             continue  # "no mammogram yet in 2024" dates no event
         days = _day_range(q, as_of)
         if days is None or days[0] > as_of:
@@ -72,11 +73,11 @@ def _inside_outranks(found: list[Mention], lexicon: Lexicon) -> list[Mention]:
 
 def _events(reader: Reader, lexicon: Lexicon) -> Iterator[tuple[tuple[int, int], Quantity]]:
     spans = [span for span, _ in reader.spans(lexicon.dated_anchors)]
-    masks = [span for span, _ in reader.spans(lexicon.masks)]
+    masks = reader.by_sentence(span for span, _ in reader.spans(lexicon.masks))
     for anchor in spans:
-        if any(s <= anchor[0] and anchor[1] <= e for s, e in masks):
-            continue
         sentence = reader.note.sentence_at(anchor[0])
+        if any(s <= anchor[0] and anchor[1] <= e for s, e in masks.get(sentence.start, ())):
+            continue
         times = [
             q for q in reader.quantities(sentence) if q.kind == "date" or (q.kind == "duration" and q.mark == "ago")
         ]

@@ -82,9 +82,15 @@ class RuleExtractor:
 
 def _touched(reader: Reader, lexicon: Lexicon) -> list[tuple[int, int]]:
     """Where the chart speaks of a fact's matter; what a mask covers only looks like it ("Libre 2 sensors")."""
-    masks = [span for span, _ in reader.spans(lexicon.masks)]
+    masks = reader.by_sentence(span for span, _ in reader.spans(lexicon.masks))
     spans = [span for span, _ in reader.spans(lexicon.touch)]
-    return [span for span in spans if all(span[1] <= start or end <= span[0] for start, end in masks)]
+    return [
+        span
+        for span in spans
+        if all(
+            span[1] <= start or end <= span[0] for start, end in masks.get(reader.note.sentence_at(span[0]).start, ())
+        )
+    ]
 
 
 def _unless_spoken_of(fact: Fact, spans: Sequence[tuple[int, int]], text: str) -> Fact:

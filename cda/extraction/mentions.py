@@ -1,7 +1,8 @@
 """Where a note speaks of a fact: by phrases, by quantities near an anchor, by measured values."""
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from math import inf
@@ -70,31 +71,48 @@ class Reader:
             if m[0]
         ]
 
+    def by_sentence(self, spans: Iterable[Span]) -> Mapping[int, list[Span]]:
+        """The spans by the start of their sentence, which none of them leaves.
+
+        Spans are only ever compared within a sentence: over a long chart, all against all would take minutes.
+        """
+        found: dict[int, list[Span]] = {}
+        for span in spans:
+            found.setdefault(self.note.sentence_at(span[0]).start, []).append(span)
+        return found
+
     def sayings(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions by phrases. Of overlapping phrases the longest speaks; a mask silences what it covers."""
         sayings = lexicon.sayings
         if lexicon.noted_sayings and self.spans(lexicon.noted):
             sayings += lexicon.noted_sayings
-        rivals = [span for span, _ in self.spans(lexicon.rivals)]
+        rivals = self.by_sentence(span for span, _ in self.spans(lexicon.rivals))
         candidates = [
             (span, i)
             for span, i in self.spans(s.phrase for s in sayings)
-            if not any(self._crosses(span, rival) for rival in rivals)
+            if not any(self._crosses(span, rival) for rival in self._beside(span, rivals))
         ]
         masks = [(span, -1) for span, _ in self.spans(lexicon.masks)]
         ranked = [(span, i, not (i < 0 or sayings[i].own)) for span, i in candidates + masks]
         chosen = _longest(ranked)
-        covered: list[Cover] = [
-            (span, None if i < 0 else sayings[i].phrase.spoken) for span, i in chosen if i < 0 or sayings[i].own
-        ]
-        members = [span for span, _ in self.spans(lexicon.group)] if lexicon.group else []
+        covers: dict[Span, frozenset[str] | None] = {
+            span: None if i < 0 else sayings[i].phrase.spoken for span, i in chosen if i < 0 or sayings[i].own
+        }
+        covered = self.by_sentence(covers)
+        members = self.by_sentence(span for span, _ in self.spans(lexicon.group)) if lexicon.group else {}
         found = []
         for span, index in chosen:
             if index >= 0:
                 saying = sayings[index]
                 mention = Mention(saying.value, *span, own=saying.own, dated=self._day_of(lexicon, span))
-                found.append(self.place(lexicon, mention, [span], [*covered, (span, saying.phrase.spoken)], members))
+                explained = [(s, covers[s]) for s in self._beside(span, covered)]
+                explained.append((span, saying.phrase.spoken))
+                found.append(self.place(lexicon, mention, [span], explained, self._beside(span, members)))
         return found
+
+    def _beside(self, span: Span, spans: Mapping[int, list[Span]]) -> Sequence[Span]:
+        """Of spans by sentence, those of the sentence that holds `span`."""
+        return spans.get(self.note.sentence_at(span[0]).start, ()) if spans else ()
 
     def place(
         self,
@@ -128,7 +146,7 @@ class Reader:
         if self._on_unticked_line(sentence, mention):
             words.setdefault("unticked", "an empty box")
         if sentence.mood:
-            words.setdefault(sentence.mood, f"{sentence.mood} section")
+            words.setdefault(sentence.mood, "a sentence without end" if sentence.run_on else f"{sentence.mood} section")
         if answer:
             words.pop("guard", None)
             words.setdefault(answer[0], answer[1])
@@ -163,19 +181,20 @@ class Reader:
             + [(span, 1, False) for span, _ in self.spans(lexicon.barriers)]
             + [(span, 2, False) for span, _ in self.spans(lexicon.masks)]
         )
-        rivals = [span for span, _ in self.spans(lexicon.rivals)]
+        marked: dict[int, list[tuple[Span, int]]] = {}
+        for mark in marks:
+            marked.setdefault(self.note.sentence_at(mark[0][0]).start, []).append(mark)
+        rivals = self.by_sentence(span for span, _ in self.spans(lexicon.rivals))
         found: list[Mention] = []
         anchored = 0
         formed = self._formed(lexicon.forms)
         for index, sentence in enumerate(self.note.sentences):
-            here = [(s, kind) for s, kind in marks if sentence.start <= s[0] < sentence.end]
+            here = marked.get(sentence.start, [])
             anchors = [s for s, kind in here if kind == 0]
             if not (anchors or formed >> index & 1 or (lexicon.ellipsis and anchored)):
                 anchored = 0
                 continue
-            owners = sorted(
-                [(s, 0) for s in anchors] + [(s, 1) for s in rivals if sentence.start <= s[0] < sentence.end]
-            )
+            owners = sorted([(s, 0) for s in anchors] + [(s, 1) for s in rivals.get(sentence.start, ())])
             masks = [s for s, kind in here if kind == 2]
             for q in self.quantities(sentence):
                 if any(s < q.end and q.start < e for s, e in masks) or self._in_empty_box(sentence, q):
@@ -321,10 +340,10 @@ class Reader:
     def measured(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions of a bool or class that follow from a measured value (a glucose of 48 is below 54)."""
         found = []
-        masks = [span for span, _ in self.spans(lexicon.masks)]
+        masks = self.by_sentence(span for span, _ in self.spans(lexicon.masks))
         for sentence in self.note.chosen(self._formed(lexicon.measured)):
             for q in self.quantities(sentence):
-                if any(s < q.end and q.start < e for s, e in masks):
+                if any(s < q.end and q.start < e for s, e in masks.get(sentence.start, ())):
                     continue
                 for form in lexicon.measured:
                     span = self._form_span(form, sentence, q)
@@ -375,8 +394,9 @@ def _meets(q: Quantity, form: Form) -> bool:
 
 def _longest(candidates: list[tuple[Span, int, bool]]) -> list[tuple[Span, int]]:
     """Of overlapping spans keep those of the first rank (False), then the longest, then the leftmost."""
-    kept: list[tuple[Span, int]] = []
+    kept: list[tuple[Span, int]] = []  # disjoint, in the order of the text
     for span, index, _ in sorted(candidates, key=lambda c: (c[2], c[0][0] - c[0][1], c[0][0], c[1])):
-        if all(span[1] <= s or span[0] >= e for (s, e), _ in kept):
-            kept.append((span, index))
-    return sorted(kept)
+        place = bisect_left(kept, span[1], key=lambda k: k[0][0])
+        if place == 0 or kept[place - 1][0][1] <= span[0]:
+            kept.insert(place, (span, index))
+    return kept

@@ -29,6 +29,9 @@ _LEADERS = re.compile(r"(?<= )\.{3,}(?= )|(?<=\w)\.{4,}(?=[ \w])")
 _PASTED = re.compile(
     r"\s*[\[(<*]+\s*(?:[\w.]+ )?(?:smart ?phrase|dot ?phrase|criteria|policy text|payer text|payer criteria)(?!\w)"
 )
+# Every cue and number of a sentence is weighed against every other, so a sentence has a bound; the longest of some 200
+# charts has 356 characters.
+_RUN_ON = 2000
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
 _LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{1,40}:|\[)")
@@ -60,6 +63,7 @@ class Sentence:
     start: int
     end: int
     mood: str | None = None
+    run_on: bool = False
     _tokens: list[Token] | None = field(default=None, repr=False)
 
     def tokens(self, norm: str) -> list[Token]:
@@ -137,7 +141,20 @@ class Note:
                 found.append(Sentence(at, at + len(line), mood if is_header else standing))
             at += len(line) + 1
         self._spread_inline(found)
-        return found
+        return [part for sentence in found for part in self._bounded(sentence)]
+
+    def _bounded(self, sentence: Sentence) -> Iterator[Sentence]:
+        """The sentence, or its parts when it has no end in sight: all in doubt, since a part may have lost its "no"."""
+        if sentence.end - sentence.start <= _RUN_ON:
+            yield sentence
+            return
+        at = sentence.start
+        while at < sentence.end:
+            end = min(at + _RUN_ON, sentence.end)
+            if end < sentence.end:
+                end = max(self.norm.rfind(" ", at + 1, end), at) + 1 if " " in self.norm[at + 1 : end] else end
+            yield Sentence(at, end, "doubt", run_on=True)
+            at = end
 
     def sentence_at(self, offset: int) -> Sentence:
         """The sentence that holds `offset`."""

@@ -1,6 +1,7 @@
 """From the mentions of a fact to the fact: one value, an unknown that says which words caused it, or a conflict."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import date
 from math import inf
@@ -125,7 +126,7 @@ def _differs_by_note(holds: Sequence[Mention], text: str) -> bool:
     by_note: dict[int, list[Interval]] = {}
     for mention in holds:
         if isinstance(mention.value, Interval):
-            by_note.setdefault(sum(rule < mention.start for rule in rules), []).append(mention.value)
+            by_note.setdefault(bisect_left(rules, mention.start), []).append(mention.value)
     longest = [_longest(values) for values in by_note.values()]
     return len(longest) > 1 and _shared(longest) is None
 

@@ -5,7 +5,7 @@
 about. It repairs nothing: a claim that fails is reported, never dropped. See docs/decisions/004-verification.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cda.contracts.decision import Check, Claim, Determination, FactEvidence, Outcome, Verification
@@ -127,7 +127,7 @@ class _ColdVerifier:
             self._why_wrong_kind(claim, clause)
             or next(filter(None, map(self._why_not_evidence, claim.evidence)), None)
             or self._why_ungrounded(claim)
-            or why_not_said(claim, claim.citation.quote, clause, self._furniture())
+            or why_not_said(claim, claim.citation.quote, clause, (*self._furniture(), *_patterns(clause.criterion)))
             or (claim.criterion and self._judge.node(self._case, clause, claim))
             or None
         )
@@ -174,6 +174,16 @@ class _ColdVerifier:
         request = self._case.request
         plan = (self._case.plan.plan_id,) if self._case.plan else ()
         return (*self._case.codes, *request.diagnosis_codes, self._case.as_of.isoformat(), request.payer_id, *plan)
+
+
+def _patterns(criterion: object) -> Iterator[str]:
+    """The diagnosis code patterns of a criterion as authored: codes, whose digits are no numbers of a claim."""
+    if isinstance(criterion, Mapping):
+        for key, value in criterion.items():
+            yield from map(str, value) if key == "diagnosis" else _patterns(value)
+    elif isinstance(criterion, list | tuple):
+        for value in criterion:
+            yield from _patterns(value)
 
 
 def _same(read: Value | None, shown: object) -> bool:

@@ -39,7 +39,11 @@ class CriteriaJudge:
         context = Context(facts, self._definitions, case.request.diagnosis_codes, case.as_of)
         if path in ("patch", "states", "keeps"):
             return _why_not_stated(criterion, path, claim, context)
-        node = _find(self._rule(clause, criterion, case.request.diagnosis_codes), path, context)
+        if isinstance(criterion, AddNode):
+            # What a rider adds is no rule of its own, so its leaves are found in the requirement itself.
+            node = next((n for n in evaluate(criterion.requirement, context).walk() if n.path == path), None)
+        else:
+            node = _find(self._rule(clause, criterion, case.request.diagnosis_codes), path, context)
         if node is None:
             return "the clause's criterion has no such node"
         found = node.truth.word

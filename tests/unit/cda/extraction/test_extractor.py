@@ -84,3 +84,10 @@ def test_any_text_is_read_twice_alike_and_quoted_verbatim(before: str, after: st
     assert facts == ONE.extract(text, names, as_of=AS_OF)
     for fact in facts.values():
         assert all(quote.quote == text[quote.start : quote.end] for quote in fact.evidence)
+
+
+@pytest.mark.promise("extraction.bounded")
+def test_a_sentence_without_end_is_in_doubt(extractor: RuleExtractor) -> None:
+    text = "type 1 diabetes, fingersticks 5 times a day, " * 100
+    facts = extractor.extract(text, ["diabetes_type", "fingersticks_per_day"], as_of=AS_OF)
+    assert all(fact.value is None and fact.why for fact in facts.values())
