@@ -17,6 +17,7 @@ class AgeReader:
         self._low, self._high = data["plausible"]
         self._frames = [(re.compile(f"(?:{before})$"), re.compile(after)) for before, after in data["frames"]]
         self._decade = re.compile(data["decade"])
+        self._glued = re.compile(data["glued"])
         self._decades: dict[str, int] = {
             name: int(first) for first, names in data["decades"].items() for name in names.split()
         }
@@ -34,7 +35,12 @@ class AgeReader:
         return None
 
     def decades(self, norm: str, first: int, last: int) -> Iterator[Quantity]:
-        """`a woman in her mid-fifties`: from 53 to 57 years."""
+        """`a woman in her mid-fifties`: from 53 to 57 years. Also an age glued to the sex: `F/54`."""
+        for match in self._glued.finditer(norm, first, last):
+            group = "n" if match["n"] else "m"
+            at, end, value = match.start(group), match.end(group), float(match[group])
+            if self._low <= value <= self._high:
+                yield Quantity(at, end, "age", Interval.exactly(value), number_end=end)
         for match in self._decade.finditer(norm, first, last):
             start = self._decades[match["decade"]]
             low, high = self._parts[match["part"] or ""]

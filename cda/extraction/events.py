@@ -40,7 +40,8 @@ def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mentio
         typed = Interval(float(value), inf if inside else float(value)) if lexicon.is_quantity else value
         mention = Mention(typed, min(anchor[0], q.start), max(anchor[1], q.end))
         parts = [anchor, (q.start, q.end)]
-        placed = reader.place(lexicon, mention, parts)
+        covered = [(span, None) for span, _ in reader.spans(lexicon.masks)]
+        placed = reader.place(lexicon, mention, parts, covered)
         found.append(placed if placed.value == typed else replace(placed, value=typed))
     return _inside_outranks(found, lexicon)
 

@@ -170,9 +170,13 @@ class Reader:
                 break
             if match := pattern.match(self.note.norm, after, sentence.end):
                 return kind, self.note.text[match.start() : match.end()].strip(), match.end()
-        if head.endswith("\x03") or (boxed_first and head.endswith("[-]")):
-            return "unticked", "an empty box", mention.end
-        return None
+        if whole.rstrip().endswith(("\x02", "\x03")):
+            # Boxes behind their labels: `CHF [ ]  COPD [x]`.
+            own = next((sign for sign in self.note.norm[mention.end : sentence.end] if sign in "\x02\x03"), "")
+            empty = own == "\x03"
+        else:
+            empty = head.endswith("\x03") or (boxed_first and head.endswith("[-]"))
+        return ("unticked", "an empty box", mention.end) if empty else None
 
     def quantity_mentions(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions of a quantity: by forms first, then by the nearest anchor."""
