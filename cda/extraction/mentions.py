@@ -125,7 +125,7 @@ class Reader:
             for kind, cue in setting.kinds.items():
                 kinds.setdefault(kind, cue)
         words = {kind: self.note.text[cue.start : cue.end] for kind, cue in kinds.items()}
-        if self._unticked(sentence, mention):
+        if self._on_unticked_line(sentence, mention):
             words.setdefault("unticked", "an empty box")
         if sentence.mood:
             words.setdefault(sentence.mood, f"{sentence.mood} section")
@@ -136,7 +136,7 @@ class Reader:
         placed = judge(lexicon, replace(mention, start=start, end=end), words)
         return replace(placed, now="now" in words and "past" not in words)
 
-    def _unticked(self, sentence: Sentence, mention: Mention) -> bool:
+    def _on_unticked_line(self, sentence: Sentence, mention: Mention) -> bool:
         """True on a line of boxes (`( ) csDMARD >= 3 months, no response`) when the mention's own box is empty."""
         line = self.note.norm[sentence.start : mention.start].rpartition(";")[2]
         return line.lstrip(" \x00-*").startswith(("\x02", "\x03")) and line.rfind("\x03") > line.rfind("\x02")
@@ -178,7 +178,7 @@ class Reader:
             )
             masks = [s for s, kind in here if kind == 2]
             for q in self.quantities(sentence):
-                if any(s < q.end and q.start < e for s, e in masks) or self._unticked(sentence, q):
+                if any(s < q.end and q.start < e for s, e in masks) or self._in_empty_box(sentence, q):
                     continue
                 mention = self._by_form(lexicon, lexicon.forms, sentence, q, owners)
                 if mention is None and anchors:
@@ -192,7 +192,7 @@ class Reader:
                 anchored = 0
         return found
 
-    def _unticked(self, sentence: Sentence, q: Quantity) -> bool:
+    def _in_empty_box(self, sentence: Sentence, q: Quantity) -> bool:
         """True for a quantity in an empty box: `[ ] under 6 wk  [x] 6 wk or more`."""
         return self.note.norm[sentence.start : q.start].rstrip().endswith("\x03")
 

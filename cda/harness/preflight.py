@@ -50,7 +50,9 @@ def check(
     codes = read_codes(request.procedure_codes, directory)
     diagnoses = read_diagnoses(request.diagnosis_codes, directory)
     as_of = _day(request.as_of_date)
-    texts, flags, redactions = _clean(request, keep=(*codes.known, *diagnoses.known, payer_id, request.plan_id or ""))
+    texts, flags, redactions = _clean(
+        request, keep=(*codes.known, *diagnoses.known, payer_id, request.plan_id or ""), as_of=as_of
+    )
     cleaned = request.model_copy(
         update={
             "payer_id": payer_id,
@@ -77,10 +79,10 @@ def check(
 
 
 def _clean(
-    request: CoverageRequest, keep: tuple[str, ...]
+    request: CoverageRequest, keep: tuple[str, ...], as_of: date | None
 ) -> tuple[dict[str, str], tuple[InjectionFlag, ...], tuple[Redaction, ...]]:
     seen = {field: visible(getattr(request, field)) for field in _TEXTS}
-    redacted = redact({field: text for field, (text, _) in seen.items()}, keep=keep)
+    redacted = redact({field: text for field, (text, _) in seen.items()}, keep=keep, as_of=as_of)
     flags: list[InjectionFlag] = []
     for field in _TEXTS:
         hidden_at = seen[field][1]

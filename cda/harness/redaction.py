@@ -10,8 +10,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 
 from cda.contracts.decision import Redaction
+from cda.harness.birth_dates import OLDEST, age_on
 from cda.harness.phi_names import find_names, parts
 from cda.harness.phi_patterns import FIVE_DIGITS, RULES, SEVEN_DIGITS
 from cda.harness.sentences import lowered
@@ -41,7 +43,7 @@ KINDS: Mapping[str, str] = {
     "OTHER_ID": "R other unique identifier",
 }
 _TEXT = {kind: f"[{kind}]" for kind in KINDS} | {"AGE": "[AGE 90+]"}
-_PLACEHOLDER = re.compile("|".join(re.escape(text) for text in _TEXT.values()))
+_PLACEHOLDER = re.compile("|".join([*(re.escape(text) for text in _TEXT.values()), r"\[DOB, age (?:\d\d?|90\+)\]"]))
 _WORD = re.compile(r"[a-z]+")
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
 _RANK = {kind: rank for rank, kind in enumerate(("NAME", *dict.fromkeys(rule.kind for rule in RULES)))}
@@ -55,10 +57,11 @@ class Redacted:
     redactions: tuple[Redaction, ...]
 
 
-def redact(fields: Mapping[str, str], *, keep: Iterable[str] = ()) -> Redacted:
+def redact(fields: Mapping[str, str], *, keep: Iterable[str] = (), as_of: date | None = None) -> Redacted:
     """Redact `fields` (narrative, question) together: a name found in one is taken out of all.
 
     keep: words that are identifiers of the request and never of the person (codes, payer, plan); compared exactly.
+    as_of: with it, a whole date of birth leaves the age it gives on that day, "[DOB, age 40]".
     """
     kept = frozenset(keep)
     lower = {field: lowered(text) for field, text in fields.items()}
@@ -75,7 +78,7 @@ def redact(fields: Mapping[str, str], *, keep: Iterable[str] = ()) -> Redacted:
         spans += _again(text, name_words)
         spans += _identifiers(text, lower[field], words[field])
         spans = [span for span in spans if text[span[0] : span[1]] not in kept]
-        texts[field] = _replace(field, text, _merged(spans, text), redactions)
+        texts[field] = _replace(field, text, _merged(spans, text), redactions, as_of)
     return Redacted(texts, tuple(redactions))
 
 
@@ -116,13 +119,23 @@ def _merged(spans: list[tuple[int, int, str]], text: str) -> list[tuple[int, int
     return merged
 
 
-def _replace(field: str, text: str, spans: list[tuple[int, int, str]], redactions: list[Redaction]) -> str:
+def _replace(
+    field: str, text: str, spans: list[tuple[int, int, str]], redactions: list[Redaction], as_of: date | None
+) -> str:
     pieces: list[str] = []
     length = position = 0
     for start, end, kind in spans:
-        pieces += [text[position:start], _TEXT[kind]]
+        placeholder = _placeholder(kind, text[start:end], as_of)
+        pieces += [text[position:start], placeholder]
         length += start - position
-        redactions.append(Redaction(kind=kind, field=field, start=length, end=length + len(_TEXT[kind])))  # type: ignore[arg-type]
-        length += len(_TEXT[kind])
+        redactions.append(Redaction(kind=kind, field=field, start=length, end=length + len(placeholder)))  # type: ignore[arg-type]
+        length += len(placeholder)
         position = end
     return "".join([*pieces, text[position:]])
+
+
+def _placeholder(kind: str, text: str, as_of: date | None) -> str:
+    age = age_on(text, as_of) if kind == "DOB" and as_of is not None else None
+    if age is None:
+        return _TEXT[kind]
+    return f"[DOB, age {age}]" if age <= OLDEST else "[DOB, age 90+]"
