@@ -3,10 +3,10 @@
 import io
 import os
 import sys
-from importlib.metadata import EntryPoint, entry_points
 
 import click
 
+from cda.entry_point_group import EntryPointGroup
 from cda.errors import CdaError, exit_code
 
 EXIT_CODES = """\b
@@ -19,29 +19,9 @@ Exit codes
 """
 
 
-class EntryPointGroup(click.Group):
-    """A click group whose subcommands are the entry points of one group, each loaded only when it is needed."""
-
-    def __init__(self, *, group: str, **settings: object) -> None:
-        super().__init__(**settings)  # type: ignore[arg-type]
-        self._points: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=group)}
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
-        """Names of all commands, sorted."""
-        return sorted(self._points)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 click's signature
-        """The command of that name, loaded now."""
-        point = self._points.get(cmd_name)
-        if point is None:
-            return None
-        command: click.Command = point.load()
-        return command
-
-
 @click.command(
     cls=EntryPointGroup,
-    group="cda.commands",
+    points="cda.commands",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

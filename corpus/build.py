@@ -34,8 +34,8 @@ def check(
     fault, and every fault, by file and line.
 
     criterion_validator(criterion, fact definitions as authored) and fact_validator(name, definition) return what is
-    wrong, in words. reference_validator(contents) returns (clause id, fault) for what only shows across clauses; it is
-    asked once everything else is sound. Raises CorpusError when a source does not exist or is empty.
+    wrong, in words. reference_validator(contents) returns (clause id or fact name, fault) for what only shows across
+    them; it is asked once everything else is sound. Raises CorpusError when a source does not exist or is empty.
     """
     authored = read(sources)
     rules = Rules(authored, criterion_validator=criterion_validator, fact_validator=fact_validator)

@@ -17,11 +17,6 @@ def diff(old: Contents, new: Contents) -> dict[str, dict[str, Any]]:
     return {kind: _differences(before[kind], after[kind]) for kind in KINDS}
 
 
-def is_empty(differences: Mapping[str, Mapping[str, Any]]) -> bool:
-    """True when nothing differs."""
-    return not any(found for kind in differences.values() for found in kind.values())
-
-
 def _by_id(contents: Contents) -> dict[str, dict[str, dict[str, Any]]]:
     return {
         "payers": {payer.payer_id: as_json(payer) for payer in contents.payers},

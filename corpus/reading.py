@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from corpus import BUILTIN
 from corpus.authored import (
     AuthoredClause,
     AuthoredCodes,
@@ -26,7 +27,6 @@ from corpus.authored import (
 from corpus.errors import CorpusError, Fault
 from corpus.yaml_lines import Lined, documents
 
-BUILTIN = "builtin"
 DATA = Path(__file__).parent / "data"
 KINDS = ("policy", "rider", "payer", "codes", "facts")
 

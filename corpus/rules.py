@@ -62,8 +62,11 @@ class Rules:
             yield from self._rider_faults(rider)
 
     def places(self) -> dict[str, tuple[str, int | None]]:
-        """The file and line of every clause, by its full id."""
-        found = {id_: (entry.file, clause.line()) for entry, id_, clause in clause_owners(self._authored)}
+        """The file and line of every clause, by its full id, and of every fact definition, by its name."""
+        found: dict[str, tuple[str, int | None]] = {
+            name: (entry.file, entry.value.line) for name, entry in self._authored.facts
+        }
+        found |= {id_: (entry.file, clause.line()) for entry, id_, clause in clause_owners(self._authored)}
         for rider in self._authored.riders:
             for clause in rider.value.clauses:
                 found[clause_id(rider.value.rider_id, clause)] = (rider.file, clause.line())

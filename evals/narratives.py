@@ -1,7 +1,7 @@
 """Scores the blind narrative rounds: `python -m evals.narratives FILE... [--out FILE]`.
 
-Each file in `evals/cases` whose name begins with `round` holds narratives by an author who had read the criteria but
-neither the fact definitions nor the extractor. The score at first sight is kept beside it, written before any mending.
+Each `roundN.json` in `evals/cases/rounds` holds narratives by an author who had read the criteria but neither the fact
+definitions nor the extractor. `roundN.first.json` beside it is the score at first sight, written before any mending.
 """
 
 import argparse

@@ -4,12 +4,12 @@ A fact is three-valued from here to the gate: `known`, `unknown` (with the words
 Quantities are intervals, so that "4-5 times a day" meets ">= 4" and "2 to 6" leaves it open.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from math import inf, isfinite
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 
 class FactType(StrEnum):
@@ -156,17 +156,3 @@ def value_from_json(definition: FactDefinition, raw: Any) -> Value:
             float(raw.get("lo", -inf)), float(raw.get("hi", inf)), bool(raw.get("lo_open")), bool(raw.get("hi_open"))
         )
     return Interval.exactly(float(raw))
-
-
-class FactExtractor(Protocol):
-    """Reads facts from chart language."""
-
-    def extract(
-        self, text: str, names: Sequence[str], *, as_of: date, ignore: Sequence[tuple[int, int]] = ()
-    ) -> dict[str, Fact]:
-        """Return one Fact for each of `names` (unknown where nothing usable is stated); offsets are into `text`,
-        spans in `ignore` are never read.
-
-        Precision first: doubt is UNKNOWN with the words that caused it, contradiction is CONFLICT. Deterministic.
-        """
-        ...

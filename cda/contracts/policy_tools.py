@@ -18,6 +18,10 @@ ERROR_CODES = (
     "invalid_argument",
     "search_unavailable",
 )
+# What one search takes at most.
+MAX_QUERIES = 16
+MAX_QUERY_CHARS = 8_000
+MAX_K = 25
 
 
 class View(BaseModel):

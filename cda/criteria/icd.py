@@ -5,6 +5,8 @@
 
 import re
 
+from cda.contracts.codes import diagnosis_form
+
 _PATTERN = re.compile(r"[A-Z][0-9][0-9A-Z](?:\.[0-9A-Z]{0,4})?\*|[A-Z][0-9][0-9A-Z](?:\.[0-9A-Z]{1,4})?")
 
 
@@ -13,15 +15,9 @@ def is_pattern(text: object) -> bool:
     return isinstance(text, str) and _PATTERN.fullmatch(text) is not None
 
 
-def dotted(code: str) -> str:
-    """The code in dotted upper-case form: e109 becomes E10.9."""
-    code = code.strip().upper()
-    return f"{code[:3]}.{code[3:]}" if len(code) > 3 and "." not in code else code
-
-
 def matches(pattern: str, code: str) -> bool:
     """True when `code`, in any of its usual forms, is one of those that `pattern` names."""
-    code = dotted(code)
+    code = diagnosis_form(code) or code
     return code.startswith(pattern[:-1]) if pattern.endswith("*") else code == pattern
 
 

@@ -6,6 +6,7 @@ values NOT_MET < UNKNOWN < MET makes conjunction the minimum and disjunction the
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Literal
 
 
 class Truth(IntEnum):
@@ -16,9 +17,9 @@ class Truth(IntEnum):
     MET = 2
 
     @property
-    def word(self) -> str:
-        """The value as the contracts write it: met, not_met, unknown."""
-        return self.name.lower()
+    def word(self) -> Literal["not_met", "unknown", "met"]:
+        """The value as the contracts write it."""
+        return _WORDS[self]
 
 
 def negation(truth: Truth) -> Truth:
@@ -26,6 +27,7 @@ def negation(truth: Truth) -> Truth:
     return _OPPOSITE[truth]
 
 
+_WORDS: tuple[Literal["not_met"], Literal["unknown"], Literal["met"]] = ("not_met", "unknown", "met")
 _OPPOSITE = (Truth.MET, Truth.UNKNOWN, Truth.NOT_MET)
 
 

@@ -120,7 +120,7 @@ def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
 
 
 def _differs_by_note(holds: Sequence[Mention], text: str) -> bool:
-    """True when two notes under one another, parted by a rule or a dated bracket, give different values of one trial."""
+    """True when two notes, parted by a rule or a dated bracket, give different values of one trial."""
     rules = [match.start() for match in _RULE.finditer(text)]
     by_note: dict[int, list[Interval]] = {}
     for mention in holds:

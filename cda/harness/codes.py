@@ -1,14 +1,10 @@
 """Procedure and diagnosis codes of a request: one form, known ones apart from the rest."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cda.contracts.codes import diagnosis_form, procedure_form
 from cda.contracts.policy_tools import Directory
-
-# CPT category I to III and HCPCS level II: five characters, then modifiers of two ("95249-59", "A9276 NU").
-_PROCEDURE = re.compile(r"([0-9]{4}[0-9A-Z]|[A-Z][0-9]{4})((?:[-\s:,]*[0-9A-Z]{2})*)\Z")
-_DIAGNOSIS = re.compile(r"([A-Z][0-9][0-9A-Z])\.?([0-9A-Z]{0,4})\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +25,8 @@ def read_codes(entries: Sequence[str], directory: Directory) -> Codes:
     unknown: list[tuple[str, str]] = []
     notes: list[str] = []
     for place, entry in enumerate(entries):
-        shaped = _PROCEDURE.match(" ".join(entry.upper().split()))
-        label = shaped.group(1) if shaped else f"procedure_codes[{place}]"
+        shaped = procedure_form(entry)
+        label = shaped[0] if shaped else f"procedure_codes[{place}]"
         if label in order:
             continue
         order.append(label)
@@ -38,7 +34,7 @@ def read_codes(entries: Sequence[str], directory: Directory) -> Codes:
             unknown.append((label, "procedure_codes: the entry is not shaped like a CPT or HCPCS code"))
         elif directory.code_known(label):
             known.append(label)
-            if shaped.group(2).strip():
+            if shaped[1]:
                 notes.append(f"note: procedure_codes: modifiers of {label} were set aside")
         else:
             unknown.append((label, f"procedure_codes: {label} is not a known code"))
@@ -51,9 +47,8 @@ def read_diagnoses(entries: Sequence[str], directory: Directory) -> Codes:
     known: list[str] = []
     notes: list[str] = []
     for place, entry in enumerate(entries):
-        shaped = _DIAGNOSIS.match(entry.strip().upper())
-        dotted = ".".join(filter(None, shaped.groups())) if shaped else ""
-        if shaped and directory.diagnosis_known(dotted):
+        dotted = diagnosis_form(entry)
+        if dotted and directory.diagnosis_known(dotted):
             known += [dotted] if dotted not in known else []
         else:
             label = dotted or f"entry {place + 1}"

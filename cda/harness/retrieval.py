@@ -4,7 +4,7 @@ What must be in hand is known beforehand: every clause of every policy version t
 and of every rider of the plan. Search adds to that and never takes away, so a poor ranking cannot lose a clause.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -26,14 +26,6 @@ class Grade(StrEnum):
     OTHER_CODE = "OTHER_CODE"
     OTHER_PLAN = "OTHER_PLAN"
     OTHER_PAYER = "OTHER_PAYER"
-
-
-@dataclass(frozen=True, slots=True)
-class SubQuery:
-    """One query of the plan and what it is for."""
-
-    intent: str
-    text: str
 
 
 @dataclass(slots=True)
@@ -60,19 +52,19 @@ class Gathered:
         )
 
 
-def plan_queries(case: Case, question: str, gap: str | None = None) -> tuple[SubQuery, ...]:
+def plan_queries(case: Case, question: str, gap: str | None = None) -> tuple[str, ...]:
     """Three sub-queries a code: criteria, exclusions and limits, riders; a named gap adds one. Nothing of the chart."""
     asked = " ".join(question.split())[:_QUESTION_CHARS]
     queries = [
         query
         for code in case.codes
         for query in (
-            SubQuery("criteria", f"{code} coverage criteria medical necessity {asked}".strip()),
-            SubQuery("limits", f"{code} exclusions limitations quantity and frequency limits"),
-            SubQuery("riders", f"{code} plan rider waives or changes a requirement, prior authorization"),
+            f"{code} coverage criteria medical necessity {asked}".strip(),
+            f"{code} exclusions limitations quantity and frequency limits",
+            f"{code} plan rider waives or changes a requirement, prior authorization",
         )
     ]
-    return (*queries, *((SubQuery("gap", gap),) if gap else ()))
+    return (*queries, *((gap,) if gap else ()))
 
 
 def gather(
@@ -138,9 +130,9 @@ def _needed(case: Case, tools: PolicyTools, found: Gathered) -> list[str]:
     return list(needed)
 
 
-def _search(case: Case, tools: PolicyTools, queries: Iterable[SubQuery], k: int, found: Gathered) -> None:
+def _search(case: Case, tools: PolicyTools, queries: Sequence[str], k: int, found: Gathered) -> None:
     answers = tools.search_policies(
-        [query.text for query in queries],
+        queries,
         payer_id=case.request.payer_id,
         plan_id=case.plan.plan_id if case.plan else None,
         as_of=case.as_of,

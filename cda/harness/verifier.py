@@ -18,9 +18,6 @@ from cda.harness.wording import why_not_said
 
 Span = tuple[int, int]
 STEPS = ("exists", "quote_verbatim", "quote_whole", "in_effect_on_as_of", "governs_request", "supports_claim")
-_LOWER_SOURCES = frozenset({"provider_faq", "billing_article"})
-_HELD = ("met", "presumed")
-_FAILED = ("not_met", "presumed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from backends.base import Hit, Vector
 from backends.errors import InvalidFilter
 from backends.filters import Where, eligible
 from cda.contracts.embedding import Embedder
-from cda.contracts.policy_tools import SearchAnswer, SearchHit, SearchLegs
+from cda.contracts.policy_tools import (
+    MAX_K,
+    MAX_QUERIES,
+    MAX_QUERY_CHARS,
+    SearchAnswer,
+    SearchHit,
+    SearchLegs,
+)
 from cda.errors import PolicyToolError
 from cda.retrieval.codes import all_forms, codes_in
 from cda.retrieval.documents import ClauseStore, hash_read, stems_of, view_of
@@ -20,10 +27,6 @@ from cda.retrieval.legs import DEPTH, Leg, Legs
 from cda.retrieval.reference_bm25 import ReferenceBm25
 from cda.retrieval.words import has_words, stems
 from corpus.model import Clause
-
-MAX_K = 25
-MAX_QUERIES = 16
-MAX_QUERY_CHARS = 8_000
 
 Hydrated = dict[tuple[str, str], Clause | None]  # of one call: id and indexed hash to the clause, if it is that
 

@@ -3,5 +3,5 @@
 import subprocess
 import sys
 
-for name in ("start", "determination", "search"):
+for name in ("start", "determination", "search", "text"):
     subprocess.run([sys.executable, "-m", f"evals.benchmarks.{name}"], check=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from cda.contracts.dates import parse_day
 from cda.errors import UsageError
+from cda.systems.coverage.day_option import as_day
 
 if TYPE_CHECKING:
     from cda.contracts.decision import RunResult
@@ -70,13 +70,6 @@ def _request(request: Path | None, facts: Path | None, options: dict[str, Any]) 
     return raw
 
 
-def _parse_versus(_ctx: click.Context, _param: click.Parameter, value: str | None) -> date | None:
-    try:
-        return parse_day(value) if value is not None else None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 def _open_batch(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
@@ -126,7 +119,7 @@ def _open(settings: "Settings") -> "CoverageSystem":
 @click.option("--question", help="The question in words.")
 @click.option("--request", type=click.Path(path_type=Path), help="The whole request as a JSON file.")
 @click.option("--facts", type=click.Path(path_type=Path), help="Structured facts as a JSON file {name: value}.")
-@click.option("--versus", callback=_parse_versus, help="Explain what differs on this other date, YYYY-MM-DD.")
+@click.option("--versus", callback=as_day, help="Explain what differs on this other date, YYYY-MM-DD.")
 @click.option("--batch", type=click.Path(path_type=Path), help="One request a line (JSONL); one result a line.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Workers of --batch.")
 @click.option("--reasoner", type=click.Choice(["criteria"]), help="Default: CDA_REASONER, else criteria.")

@@ -8,14 +8,13 @@ from typing import Any
 from cda.contracts.definitions import definitions_from_data
 from cda.contracts.facts import FactDefinition
 from cda.criteria.criterion import validate_criterion
+from cda.criteria.derive import validate_definition
 from cda.criteria.references import validate_references
 from cda.errors import CriterionError
 from cda.extraction import check_definition
 from corpus import build
 from corpus.contents import Contents
 from corpus.errors import Fault
-
-BUILTIN = "builtin"
 
 
 def check_corpus(sources: Sequence[str | Path]) -> tuple[Contents | None, tuple[Fault, ...]]:
@@ -38,7 +37,14 @@ def build_corpus(sources: Sequence[str | Path], out: Path) -> str:
 
 
 def _reference_faults(contents: Contents) -> list[tuple[str, str]]:
-    return validate_references(contents.clauses, definitions_from_data(contents.facts))
+    """What only shows across clauses and definitions: derivations compare other facts."""
+    definitions = definitions_from_data(contents.facts)
+    derived = [
+        (name, fault)
+        for name, definition in sorted(definitions.items())
+        for fault in validate_definition(definition, definitions)
+    ]
+    return derived + validate_references(contents.clauses, definitions)
 
 
 def _fact_faults(name: str, definition: Mapping[str, Any]) -> list[str]:

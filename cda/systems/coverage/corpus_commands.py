@@ -9,6 +9,7 @@ import click
 from cda.errors import UsageError
 from cda.systems.coverage.import_command import import_policies
 from cda.systems.coverage.index_command import build_index
+from corpus import BUILTIN
 
 if TYPE_CHECKING:
     from corpus.contents import Contents
@@ -20,7 +21,7 @@ _SOURCES = click.option(
     "--source",
     "sources",
     multiple=True,
-    default=("builtin",),
+    default=(BUILTIN,),
     show_default=True,
     help="Folder or file of authored policies, or the word builtin for all shipped ones; repeat for several.",
 )
@@ -53,7 +54,6 @@ def build(ctx: click.Context, sources: tuple[str, ...], out: Path | None, as_jso
     """Compile authored policies to a store. With any fault nothing is written (exit 2)."""
     from cda.settings import load_settings
     from cda.systems.coverage.authored_corpus import check_corpus
-    from corpus.store_writer import write_store
 
     _existing(sources)
     contents, faults = check_corpus(sources)
@@ -61,10 +61,7 @@ def build(ctx: click.Context, sources: tuple[str, ...], out: Path | None, as_jso
         _print_faults(faults, as_json, {"state": "faulty", "digest": None, "out": None})
         ctx.exit(2)
     out = out or load_settings().store_path
-    try:
-        digest = write_store(contents, out)
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written ({error.strerror}); nothing was changed") from None
+    digest = _written(contents, out)
     if as_json:
         document = {"state": "built", "digest": digest, "out": str(out), "corpora": contents.corpora, "faults": []}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
@@ -153,14 +150,10 @@ def facts(store: Path | None, as_json: bool) -> None:
 @_JSON
 def synth(clauses: int, seed: int, out: Path, as_json: bool) -> None:
     """Write a large corpus of invented policies, without criteria, for measuring."""
-    from corpus.store_writer import write_store
     from corpus.synth import synthesize
 
     contents = synthesize(clauses, seed)
-    try:
-        digest = write_store(contents, out)
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written ({error.strerror}); nothing was changed") from None
+    digest = _written(contents, out)
     if as_json:
         document = {"digest": digest, "out": str(out), "corpora": contents.corpora}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
@@ -174,22 +167,27 @@ _COUNTS = ("payers", "plans", "policies", "versions", "riders", "clauses", "code
 def _existing(sources: tuple[str, ...]) -> None:
     """Raise UsageError for a source that is not there: a mistyped path is wrong usage, not a faulty corpus."""
     for source in sources:
-        if source != "builtin" and not Path(source).exists():
+        if source != BUILTIN and not Path(source).exists():
             raise UsageError(f"--source {source}: no such folder or file; the shipped corpora are called builtin")
+
+
+def _written(contents: "Contents", out: Path) -> str:
+    """Write the store and return its digest. Raises UsageError for a place that cannot be written."""
+    from corpus.store_writer import write_store
+
+    try:
+        return write_store(contents, out)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror}); nothing was changed") from None
 
 
 def _open(store: Path | None) -> "CorpusStore":
     """The store asked for; the default one is built from the shipped policies when it is not there yet."""
     from cda.settings import load_settings
+    from cda.systems.coverage.setting_up import open_store, to_stderr
     from corpus.store import CorpusStore
 
-    path = store or load_settings().store_path
-    if store is None and not path.exists():
-        from cda.systems.coverage.authored_corpus import build_corpus
-
-        click.echo(f"no corpus store at {path} yet: building it from the shipped policies", err=True)
-        build_corpus(["builtin"], path)
-    return CorpusStore.open(path)
+    return CorpusStore.open(store) if store else open_store(load_settings(), say=to_stderr)
 
 
 def _contents(name: str) -> "Contents":
@@ -197,7 +195,7 @@ def _contents(name: str) -> "Contents":
     from corpus.errors import CorpusFaults, StoreMissing
     from corpus.store import CorpusStore
 
-    if name == "builtin" or Path(name).is_dir():
+    if name == BUILTIN or Path(name).is_dir():
         from cda.systems.coverage.authored_corpus import check_corpus
 
         contents, faults = check_corpus([name])

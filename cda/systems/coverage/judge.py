@@ -15,7 +15,7 @@ from cda.criteria.rules import Rule, line_rules
 from cda.errors import CriterionError
 from cda.harness.reasoner import Case
 from cda.systems.coverage.evidence import facts_from
-from cda.systems.coverage.roots import ROOTS, STATUS_OF
+from cda.systems.coverage.roots import ROOTS
 
 _KEPT_RULES = 256
 
@@ -42,7 +42,7 @@ class CriteriaJudge:
         node = _find(self._rule(clause, criterion, case.request.diagnosis_codes), path, context)
         if node is None:
             return "the clause's criterion has no such node"
-        found = STATUS_OF[node.truth]
+        found = node.truth.word
         if claim.status == "presumed" or (claim.status == "unknown" and node.presumed):
             # Evidence shows no doubt: what was left open because the chart speaks of it is presumed upon here.
             return None if node.presumed or found == "unknown" else f"nothing is presumed there: it is {found}"
@@ -105,7 +105,7 @@ def _why_not_stated(criterion: Criterion, path: str, claim: Claim, context: Cont
         return _why_not_within(criterion, claim, context)
     if isinstance(criterion, AddNode):
         node = evaluate(criterion.requirement, context)
-        found = STATUS_OF[node.truth]
+        found = node.truth.word
         return None if claim.status in (found, "presumed") else f"the added requirement is {found}"
     return None if claim.status == "met" else "a waiver in effect is met"
 

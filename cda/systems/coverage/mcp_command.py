@@ -1,30 +1,13 @@
-"""`cda mcp`: the MCP servers of the house, each an entry point of the group `cda.mcp_servers`."""
+"""`cda mcp`: the policy server, and those of other packages: entry points of the group `cda.mcp_servers`."""
 
-from importlib.metadata import EntryPoint, entry_points
 from typing import Literal
 
 import click
 
-SERVERS = "cda.mcp_servers"
+from cda.entry_point_group import EntryPointGroup
 
 
-class ServerGroup(click.Group):
-    """Loads the command of a server only when it is run or described; a new server is one entry-point line."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all servers, sorted."""
-        return sorted({*super().list_commands(ctx), *(point.name for point in entry_points(group=SERVERS))})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The server's command, or None."""
-        points: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=SERVERS)}
-        if cmd_name not in points:
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = points[cmd_name].load()
-        return command
-
-
-@click.group(cls=ServerGroup, no_args_is_help=True)
+@click.group(cls=EntryPointGroup, points="cda.mcp_servers", no_args_is_help=True)
 def mcp_group() -> None:
     """Run one of the MCP servers, over stdio (default) or streamable HTTP at /mcp."""
 

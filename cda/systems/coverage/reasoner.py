@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cda.contracts.decision import (
     CONSERVATIVE_OUTCOMES,
-    Citation,
     Claim,
     Determination,
     FactEvidence,
@@ -22,9 +21,10 @@ from cda.criteria.derive import Derivations, is_derived
 from cda.criteria.evaluate import Node
 from cda.criteria.line import LineEvaluation, decide_line, facts_needed
 from cda.criteria.rules import Role
+from cda.harness.quotes import cite
 from cda.harness.reasoner import Case, LineReasoned, Reasoned
 from cda.systems.coverage.evidence import evidence_of
-from cda.systems.coverage.roots import ROOTS, STATUS_OF
+from cda.systems.coverage.roots import ROOTS
 from cda.systems.coverage.wording import REFUSALS, conflict_text, headline
 
 ROOT_WORDS = {
@@ -180,11 +180,11 @@ def _waived_elsewhere(entry: Deciding) -> bool:
 
 
 def _claim(clause: ClauseView, words: str, path: str | None, node: Node, evidence: tuple[FactEvidence, ...]) -> Claim:
-    status = STATUS_OF[node.truth] if node.presumption is None else "presumed"
+    status = node.truth.word if node.presumption is None else "presumed"
     return Claim.model_validate(
         {
             "text": f"{words}: {status.replace('_', ' ')}",
-            "citation": whole(clause),
+            "citation": cite(clause),
             "criterion": path,
             "status": status,
             "evidence": evidence,
@@ -193,14 +193,7 @@ def _claim(clause: ClauseView, words: str, path: str | None, node: Node, evidenc
 
 
 def _stated(clause: ClauseView) -> Claim:
-    return Claim(text="lower source that says otherwise", citation=whole(clause), criterion="states", status="met")
-
-
-def whole(clause: ClauseView) -> Citation:
-    """The citation of a clause in full, so that no qualifier can be cut off."""
-    return Citation(
-        clause_id=clause.clause_id, quote=clause.text, start=0, end=len(clause.text), clause_sha256=clause.text_sha256
-    )
+    return Claim(text="lower source that says otherwise", citation=cite(clause), criterion="states", status="met")
 
 
 def _evidence(

@@ -1,9 +1,6 @@
 """How a claim names the part of a criterion that it speaks of, shared by whoever writes claims and whoever judges."""
 
-from typing import Literal
-
 from cda.criteria.rules import Role
-from cda.criteria.truth import Truth
 
 ROOTS: dict[Role, str | None] = {
     Role.COVERS: "covers_if",
@@ -19,9 +16,3 @@ ROOTS: dict[Role, str | None] = {
     Role.NOT_AUTHORED: None,
 }
 """The criterion path of a claim about a clause as a whole, by what the clause does for the line."""
-
-STATUS_OF: dict[Truth, Literal["met", "not_met", "unknown"]] = {
-    Truth.MET: "met",
-    Truth.NOT_MET: "not_met",
-    Truth.UNKNOWN: "unknown",
-}

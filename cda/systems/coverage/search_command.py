@@ -6,18 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cda.contracts.dates import parse_day
 from cda.errors import PolicyToolError, UnavailableError, UsageError
+from cda.systems.coverage.day_option import as_day
 
 if TYPE_CHECKING:
     from cda.contracts.policy_tools import SearchHit
-
-
-def _day(_ctx: click.Context, _param: click.Parameter, value: str | None) -> date | None:
-    try:
-        return parse_day(value) if value is not None else None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 def _row(hit: "SearchHit") -> dict[str, Any]:
@@ -40,7 +33,7 @@ def _row(hit: "SearchHit") -> dict[str, Any]:
 @click.option("--collection", type=click.Choice(["policy"]), default="policy", show_default=True)
 @click.option("--payer", help="Only this payer's clauses.")
 @click.option("--plan", help="Also this plan's riders; without it riders are left out.")
-@click.option("--as-of", callback=_day, help="Only clauses in effect on this day, YYYY-MM-DD.")
+@click.option("--as-of", callback=as_day, help="Only clauses in effect on this day, YYYY-MM-DD.")
 @click.option("--code", "codes", multiple=True, help="Adds a ranked leg for this code; repeat for several.")
 @click.option("--include-superseded", is_flag=True, help="With --as-of: also clauses that were not in effect then.")
 @click.option("--k", type=click.IntRange(1, 25), default=8, show_default=True, help="Hits at most.")

@@ -15,6 +15,7 @@ from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from cda.settings import Settings
 from cda.systems.coverage.tools import InProcessPolicyTools
+from corpus import BUILTIN
 from corpus.store import CorpusStore
 
 Say = Callable[[str], None]
@@ -52,7 +53,7 @@ def open_store(settings: Settings, *, say: Say) -> CorpusStore:
 
         say(f"no corpus store at {path} yet: building it from the shipped policies")
         with _writing(path):
-            build_corpus(["builtin"], path)
+            build_corpus([BUILTIN], path)
     return CorpusStore.open(path)
 
 

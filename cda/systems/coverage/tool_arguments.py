@@ -11,15 +11,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.json_schema import SkipJsonSchema
 
 from cda.contracts.dates import parse_day
-from cda.contracts.policy_tools import RiderView, SearchAnswer, VersionView
+from cda.contracts.policy_tools import MAX_K, MAX_QUERIES, MAX_QUERY_CHARS, RiderView, SearchAnswer, VersionView
 from cda.serving.arguments import Arguments
 
-MAX_QUERIES = 16
-MAX_QUERY_CHARS = 8_000
 MAX_ID_CHARS = 200
 MAX_CODES = 64
 MAX_CODE_CHARS = 40
-MAX_K = 25
 
 
 def _not_blank(text: str) -> str:

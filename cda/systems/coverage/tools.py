@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from backends.errors import BackendError
+from cda.contracts.codes import diagnosis_form, is_hcpcs_shaped, procedure_form
 from cda.contracts.policy_tools import (
     ClauseView,
     CodeView,
@@ -21,7 +22,6 @@ from cda.contracts.policy_tools import (
 from cda.errors import PolicyToolError
 from cda.retrieval.documents import view_of
 from cda.serving.arguments import Arguments, Refused
-from cda.systems.coverage.code_forms import diagnosis_form, procedure_form
 from cda.systems.coverage.loading_search import ClauseSearch
 from cda.systems.coverage.tool_arguments import (
     GetClauseByIdArguments,
@@ -124,7 +124,8 @@ class InProcessPolicyTools:
         code is governed by none. Raises code_not_found, payer_not_found, invalid_argument."""
         asked = _checked(LookupCodeArguments, {"code": code, "payer_id": payer_id, "as_of_date": as_of})
         self._payer_of(asked.payer_id, None)
-        procedure = self._store.code(procedure_form(asked.code) or "")
+        shaped = procedure_form(asked.code)
+        procedure = self._store.code(shaped[0]) if shaped else None
         if procedure is not None and procedure.system in ("CPT", "HCPCS"):
             uses = (
                 use
@@ -133,7 +134,7 @@ class InProcessPolicyTools:
             )
             governed_by = tuple(map(_governing, uses))
             return CodeView(code=procedure.code, system=procedure.system, governed_by=governed_by)  # type: ignore[arg-type]
-        diagnosis = diagnosis_form(asked.code)
+        diagnosis = None if is_hcpcs_shaped(asked.code) else diagnosis_form(asked.code)
         if diagnosis is not None and self._store.icd10_valid(diagnosis):
             return CodeView(code=diagnosis, system="ICD10CM")
         raise PolicyToolError(

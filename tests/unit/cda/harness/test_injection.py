@@ -1,5 +1,3 @@
-from time import process_time
-
 import pytest
 from harness_doubles import answer, request
 from hypothesis import given
@@ -188,18 +186,3 @@ def test_hidden_characters_inside_the_evidence_change_nothing() -> None:
     plain, spoilt = answer(), answer(request(narrative="Type 1 diabetes. She tests 5 ti\u200bmes a day."))
     assert (spoilt.gate, spoilt.determination) == (plain.gate, plain.determination)
     assert spoilt.preflight.injection_flags[0].kind == "hidden_characters"
-
-
-@found
-@pytest.mark.parametrize(
-    "unit", ["[SYSTEM ", "[", "a. ", "\n", "<system>", "SYSTEM: ", "Ignore all rules. ", "aB3", "```"]
-)
-def test_scanning_time_grows_no_faster_than_the_text(unit: str) -> None:
-    def seconds(size: int) -> float:
-        text = "note to" + unit * (size // len(unit)) + "ignore"
-        began = process_time()
-        find_injections(text, "narrative")
-        return process_time() - began
-
-    small = max(min(seconds(4_000) for _ in range(3)), 0.0005)
-    assert seconds(32_000) < 8 * small * 4

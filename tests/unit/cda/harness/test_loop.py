@@ -1,5 +1,4 @@
 import threading
-import time
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -188,11 +187,11 @@ def test_a_dead_directory_is_a_review_that_shows_no_text() -> None:
 @fail_closed
 def test_a_hanging_tool_is_a_review_within_the_cap() -> None:
     release = threading.Event()
-    tools = MemoryTools(broken={"search_policies": lambda: release.wait(30)})
-    began = time.monotonic()
+    ended = []
+    tools = MemoryTools(broken={"search_policies": lambda: ended.append(release.wait(60))})
     result = answer(settings=RunSettings(max_seconds=0.2), tools=tools)
+    assert ended == []
     release.set()
-    assert time.monotonic() - began < 5
     assert result.gate.state is GateState.REVIEW
     assert "budget: the run took longer than its 0.2 s" in result.gate.reasons
 

@@ -145,6 +145,24 @@ def test_check_of_a_sound_corpus_says_so(run: Run, source: Path) -> None:
     assert "no fault in 1 clauses" in run("check", "--source", source).output
 
 
+@pytest.mark.parametrize(
+    ("definition", "fault"),
+    [
+        ("derive: [{when: {fact: nothing_such, op: '=', value: true}, value: 1}]", "nothing_such"),
+        ("derive: [{when: {fact: made_up_count, op: '>', value: 1}, value: many}]", "derive.0.value"),
+    ],
+)
+def test_check_judges_what_definitions_derive(definition: str, fault: str, run: Run, source: Path) -> None:
+    (source / "more.yaml").write_text(
+        f"facts:\n  other_count:\n    type: count\n    label: other count\n    unit: unit\n    {definition}\n",
+        encoding="utf-8",
+    )
+    result = run("check", "--source", source, "--json")
+    assert result.exit_code == 1
+    assert [(found["id"], found["line"]) for found in document(result)["faults"]] == [("other_count", 3)]
+    assert fault in document(result)["faults"][0]["message"]
+
+
 def test_a_source_that_is_not_there_is_wrong_usage(run: Run, tmp_path: Path) -> None:
     for command in ("check", "build"):
         error = run(command, "--source", tmp_path / "nowhere").exception

@@ -5,6 +5,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from cda import entry_point_group
 from cda.settings import Settings
 from cda.systems.coverage import mcp_command
 from cda.systems.coverage.mcp_client import settings_environment
@@ -14,14 +15,16 @@ other = click.Command("other", help="Another server.")
 
 @pytest.mark.promise("server.extended")
 def test_another_server_joins_the_group_by_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("other", f"{__name__}:other", mcp_command.SERVERS)
+    point = EntryPoint("other", f"{__name__}:other", "cda.mcp_servers")
     monkeypatch.setattr(EntryPoint, "load", lambda self: other)
-    monkeypatch.setattr(mcp_command, "entry_points", lambda *, group: [point] if group == mcp_command.SERVERS else [])
+    monkeypatch.setattr(entry_point_group, "entry_points", lambda *, group: [point] if group == point.group else [])
+    vars(mcp_command.mcp_group).pop("_points", None)  # found once a process
     shown = CliRunner().invoke(mcp_command.mcp_group, ["--help"]).output
     assert "policy" in shown
     assert "Another server." in shown
     assert CliRunner().invoke(mcp_command.mcp_group, ["other"]).exit_code == 0
     assert CliRunner().invoke(mcp_command.mcp_group, ["nothing"]).exit_code == 2
+    vars(mcp_command.mcp_group).pop("_points")
 
 
 @pytest.mark.promise("server.loopback")
