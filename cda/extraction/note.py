@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cda.extraction.gates import Gate
+from cda.extraction.kin import carried
 from cda.extraction.language import Language
 from cda.extraction.phrases import Phrase
 
@@ -141,6 +142,8 @@ class Note:
                 found.append(Sentence(at, at + len(line), mood if is_header else standing))
             at += len(line) + 1
         self._spread_inline(found)
+        for index, kind in carried(self.text, self.norm, [(s.start, s.end) for s in found]).items():
+            found[index].mood = found[index].mood or kind
         return [part for sentence in found for part in self._bounded(sentence)]
 
     def _bounded(self, sentence: Sentence) -> Iterator[Sentence]:

@@ -31,6 +31,10 @@ def _whole_months(first: date, last: date) -> int:
     return (last.year - first.year) * 12 + last.month - first.month - (last.day < first.day)
 
 
+# the days over whole weeks of gestation, by their place
+_DAYS = ("", "one", "two", "three", "four", "five", "six")
+
+
 class QuantityReader:
     """Reads the quantities of sentences with one set of language data."""
 
@@ -124,6 +128,9 @@ class QuantityReader:
         special = self._gestation(norm, token.start, sentence.end)
         if special:
             return special
+        if low == high and (days := self._pattern["gestation_words"].match(norm, end, sentence.end)):
+            weeks = Interval.exactly(round(low + _DAYS.index(days["d"]) / 7, 6))
+            return Quantity(token.start, days.end(), "duration", weeks, "week", number_end=days.end())
         if second := self._second.match(norm, end, sentence.end):
             joined = self._range(norm, sentence, second, low, token.start)
             if joined:
