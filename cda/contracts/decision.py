@@ -45,7 +45,7 @@ class CoverageRequest(Model):
     plan_id: Ident | None = None
     procedure_codes: tuple[Ident, ...] = ()
     diagnosis_codes: tuple[Ident, ...] = ()
-    as_of_date: Ident = ""
+    as_of_date: Annotated[str, StringConstraints(max_length=200)] = ""
     narrative: Text = ""
     question: Text = ""
     facts: dict[str, Any] | None = None

@@ -47,6 +47,8 @@ class CriteriaJudge:
         if node is None:
             return "the clause's criterion has no such node"
         found = node.truth.word
+        if claim.status == "unknown" and node.fact not in {item.fact for item in claim.evidence}:
+            return None  # doubt and contradiction leave no evidence to show, and what is left open claims the less
         if claim.status == "presumed" or (claim.status == "unknown" and node.presumed):
             # Evidence shows no doubt: what was left open because the chart speaks of it is presumed upon here.
             return None if node.presumed or found == "unknown" else f"nothing is presumed there: it is {found}"
