@@ -125,12 +125,9 @@ class QuantityReader:
             return None
         high, end = low, match.end()
         moved = 0
-        special = self._gestation(norm, token.start, sentence.end)
+        special = self._gestation(norm, (token.start, end), sentence.end, low)
         if special:
             return special
-        if low == high and (days := self._pattern["gestation_words"].match(norm, end, sentence.end)):
-            weeks = Interval.exactly(round(low + _DAYS.index(days["d"]) / 7, 6))
-            return Quantity(token.start, days.end(), "duration", weeks, "week", number_end=days.end())
         if second := self._second.match(norm, end, sentence.end):
             joined = self._range(norm, sentence, second, low, token.start)
             if joined:
@@ -171,11 +168,15 @@ class QuantityReader:
             return None
         return low, high, second.end(), 0
 
-    def _gestation(self, norm: str, start: int, end: int) -> Quantity | None:
-        match = self._pattern["gestation"].match(norm, start, end)
-        if not match:
+    def _gestation(self, norm: str, number: tuple[int, int], end: int, whole: float) -> Quantity | None:
+        """Weeks and days, in digits ("24w3d") or in words behind the number of `whole` weeks."""
+        start = number[0]
+        if match := self._pattern["gestation"].match(norm, start, end):
+            weeks = float(match["w"]) + float(match["d"]) / 7
+        elif match := self._pattern["gestation_words"].match(norm, number[1], end):
+            weeks = whole + _DAYS.index(match["d"]) / 7
+        else:
             return None
-        weeks = float(match["w"]) + float(match["d"]) / 7
         return Quantity(
             start, match.end(), "duration", Interval.exactly(round(weeks, 6)), "week", number_end=match.end()
         )
