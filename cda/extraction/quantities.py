@@ -111,7 +111,7 @@ class QuantityReader:
                 else:
                     yield Quantity(match.start(), match.end(), "void", Interval(0, inf), number_end=match.end())
 
-    def _at(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:  # noqa: PLR0911 one a kind of number
+    def _at(self, norm: str, sentence: Sentence, token: Token) -> Quantity | None:
         first = token.text[0]
         if token.text in {"a", "an"}:
             return self._single(norm, sentence, token)
