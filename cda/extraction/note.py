@@ -201,15 +201,23 @@ class Note:
     def _all(self) -> int:
         return (1 << len(self.sentences)) - 1
 
+    @cached_property
+    def _runs(self) -> frozenset[str]:
+        """Every run of one to three characters of the note: what a literal that stands in it must begin with."""
+        return frozenset(self.norm[at : at + size] for size in (1, 2, 3) for at in range(len(self.norm)))
+
     def _with_any(self, literals: tuple[str, ...]) -> int:
-        if literals not in self._unions:
-            mask = 0
+        if (mask := self._unions.get(literals)) is None:
+            mask, runs = 0, self._runs
             for literal in literals:
-                mask |= self._with(literal)
+                if literal[:3] in runs:
+                    mask |= self._with(literal)
             self._unions[literals] = mask
-        return self._unions[literals]
+        return mask
 
     def _with(self, literal: str) -> int:
+        if literal[:3] not in self._runs:
+            return 0
         if (mask := self._masks.get(literal)) is None:
             mask, at = 0, self.norm.find(literal)
             while at >= 0:
