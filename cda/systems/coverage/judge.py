@@ -31,7 +31,9 @@ class CriteriaJudge:
     def node(self, case: Case, clause: ClauseView, claim: Claim) -> str | None:
         """None when the node that the claim names has, on the claim's evidence alone, the status it claims."""
         try:
-            facts = self._facts(case, claim.evidence)
+            stated = facts_from(claim.evidence, self._definitions)
+            # A fact in contradiction shows no evidence: what others would give for it must not settle an open claim.
+            facts = stated if claim.status == "unknown" else self._derivations.apply(stated, case.as_of)
             criterion = parse_criterion(clause.criterion or {}, self._definitions, clause.clause_id)
         except (ValueError, CriterionError):
             return "the claim's evidence or the clause's criterion cannot be read"
@@ -47,8 +49,6 @@ class CriteriaJudge:
         if node is None:
             return "the clause's criterion has no such node"
         found = node.truth.word
-        if claim.status == "unknown" and node.fact not in {item.fact for item in claim.evidence}:
-            return None  # doubt and contradiction leave no evidence to show, and what is left open claims the less
         if claim.status == "presumed" or (claim.status == "unknown" and node.presumed):
             # Evidence shows no doubt: what was left open because the chart speaks of it is presumed upon here.
             return None if node.presumed or found == "unknown" else f"nothing is presumed there: it is {found}"
