@@ -22,8 +22,7 @@ def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mentio
     if lexicon.dated["window"] == "age":
         return list(_ages(reader, lexicon, as_of))
     found = []
-    outside = [s.phrase for s in lexicon.sayings if s.own and s.value == lexicon.dated["outside"]]
-    denials = reader.by_sentence(span for span, _ in reader.spans(outside))
+    denials = reader.by_sentence(span for span, _ in reader.spans(lexicon.dated_denials))
     for anchor, q in _events(reader, lexicon):
         here = denials.get(reader.note.sentence_at(anchor[0]).start, ())
         if any(s <= min(anchor[0], q.start) and max(anchor[1], q.end) <= e for s, e in here):

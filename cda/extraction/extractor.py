@@ -5,6 +5,7 @@ from datetime import date
 
 from cda.contracts.facts import Fact, FactDefinition, FactState
 from cda.extraction.events import dated_mentions
+from cda.extraction.gates import Literals
 from cda.extraction.language import shared_language
 from cda.extraction.lexicon import Lexicon, check_lexicon, compile_lexicon
 from cda.extraction.mentions import Reader
@@ -31,6 +32,7 @@ class RuleExtractor:
         self._lexicons: dict[str, Lexicon] = {}
         self._words: dict[str, frozenset[str]] = {}
         self._vocabularies: dict[tuple[str, ...], Vocabulary] = {}
+        self._literals: dict[tuple[str, ...], Literals] = {}
 
     def extract(
         self, text: str, names: Sequence[str], *, as_of: date, ignore: Sequence[tuple[int, int]] = ()
@@ -42,7 +44,8 @@ class RuleExtractor:
         """
         lexicons = [self._lexicon(name) for name in names]
         language = shared_language()
-        note = Note(text, language, self._vocabulary(tuple(sorted(set(names)))), ignore)
+        asked = tuple(sorted(set(names)))
+        note = Note(text, language, self._vocabulary(asked), self._literals_of(asked), ignore)
         reader = Reader(note, language, shared_reader(language))
         found: dict[str, Fact] = {}
         for lexicon in lexicons:
@@ -69,6 +72,13 @@ class RuleExtractor:
         if names not in self._vocabularies:
             self._vocabularies[names] = Vocabulary(word for name in names for word in self._words[name])
         return self._vocabularies[names]
+
+    def _literals_of(self, names: tuple[str, ...]) -> Literals:
+        if names not in self._literals:
+            phrases = [phrase for name in names for phrase in self._lexicon(name).phrases()]
+            phrases += [phrase for phrase, _ in shared_language().lexical_rates]
+            self._literals[names] = Literals(literal for phrase in phrases for literal in phrase.literals)
+        return self._literals[names]
 
     def _lexicon(self, name: str) -> Lexicon:
         if name not in self._lexicons:

@@ -4,13 +4,14 @@ The keys are described in docs/reference/fact-definitions.md. An unknown key or 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
 from cda.contracts.facts import QUANTITIES, FactDefinition, FactType, Interval
 from cda.errors import CriterionError
+from cda.extraction.gates import Gate, Gated
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 KEYS = frozenset(
@@ -55,6 +56,11 @@ class Form:
     least: float = -inf
     gives: bool | str | None = None
 
+    @property
+    def gate(self) -> Gate:
+        """The literals that a sentence must hold for both pieces."""
+        return tuple(part for piece in (self.before, self.after) if piece for part in piece.gate)
+
     def spoken(self) -> frozenset[str]:
         """The words of the form itself."""
         return frozenset[str]().union(*(p.spoken for p in (self.before, self.after) if p))
@@ -70,26 +76,29 @@ class Lexicon:
     hedge: str
     against: str
     sayings: tuple[Saying, ...]
-    noted: tuple[Phrase, ...]
+    said: Gated[Phrase]
+    noted: Gated[Phrase]
     noted_sayings: tuple[Saying, ...]
-    masks: tuple[Phrase, ...]
-    group: tuple[Phrase, ...]
-    touch: tuple[Phrase, ...]
-    unsettled: tuple[Phrase, ...]
-    anchors: tuple[Phrase, ...]
-    barriers: tuple[Phrase, ...]
-    rivals: tuple[Phrase, ...]
+    noted_said: Gated[Phrase]
+    masks: Gated[Phrase]
+    group: Gated[Phrase]
+    touch: Gated[Phrase]
+    unsettled: Gated[Phrase]
+    anchors: Gated[Phrase]
+    barriers: Gated[Phrase]
+    rivals: Gated[Phrase]
     ellipsis_reach: int
-    forms: tuple[Form, ...]
-    ellipsis: tuple[Form, ...]
-    measured: tuple[Form, ...]
+    forms: Gated[Form]
+    ellipsis: Gated[Form]
+    measured: Gated[Form]
     takes: tuple[str, ...]
     reach: int
     plausible: tuple[float, float]
     combine: str
     convert: Mapping[str, tuple[float, float]]
     dated: Mapping[str, Any]
-    dated_anchors: tuple[Phrase, ...]
+    dated_anchors: Gated[Phrase]
+    dated_denials: Gated[Phrase]
     per_days: int
     pairs: Mapping[str, re.Pattern[str]]
 
@@ -97,6 +106,15 @@ class Lexicon:
     def is_quantity(self) -> bool:
         """True for rates, durations, measures and counts."""
         return self.definition.type in QUANTITIES
+
+    def phrases(self) -> Iterator[Phrase]:
+        """Every phrase, those of the forms among them."""
+        for group in (self.said, self.noted_said, self.masks, self.group, self.touch, self.unsettled, self.anchors):
+            yield from group
+        for group in (self.barriers, self.rivals, self.noted, self.dated_anchors):
+            yield from group
+        for form in (*self.forms, *self.ellipsis, *self.measured):
+            yield from (part for part in (form.before, form.after) if part)
 
 
 def compile_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> Lexicon:
@@ -111,9 +129,11 @@ def compile_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> Lex
 
 
 def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: PhraseCompiler) -> Lexicon:
-    def phrases(key: str) -> tuple[Phrase, ...]:
-        return tuple(compiler.phrase(str(p)) for p in raw.get(key, ()))
+    def phrases(key: str, within: Mapping[str, Any] = raw) -> Gated[Phrase]:
+        return Gated(compiler.phrase(str(p)) for p in within.get(key, ()))
 
+    sayings = tuple(_sayings(definition, raw, compiler))
+    noted_sayings = tuple(_sayings(definition, raw.get("noted", {}), compiler))
     takes = tuple(raw.get("takes", _DEFAULT_TAKES.get(definition.type, ())))
     low, high = raw.get("plausible", (-inf, inf))
     convert = {
@@ -128,9 +148,11 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         ),
         hedge=_one_of("hedge", raw.get("hedge", "unknown"), ("unknown", "suspected", "holds")),
         against=_one_of("against", raw.get("against", "doubt"), ("doubt", "false", "ignore")),
-        sayings=tuple(_sayings(definition, raw, compiler)),
-        noted=tuple(compiler.phrase(str(p)) for p in raw.get("noted", {}).get("where", ())),
-        noted_sayings=tuple(_sayings(definition, raw.get("noted", {}), compiler)),
+        sayings=sayings,
+        said=Gated(s.phrase for s in sayings),
+        noted=phrases("where", raw.get("noted", {})),
+        noted_sayings=noted_sayings,
+        noted_said=Gated(s.phrase for s in (*sayings, *noted_sayings)),
         masks=phrases("mask"),
         group=phrases("group"),
         touch=phrases("touch"),
@@ -139,9 +161,9 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         barriers=phrases("barriers"),
         rivals=phrases("rivals"),
         ellipsis_reach=int(raw.get("ellipsis_reach", 1)),
-        forms=tuple(_form(text, compiler, takes) for text in raw.get("forms", ())),
-        ellipsis=tuple(_form(text, compiler, takes) for text in raw.get("ellipsis", ())),
-        measured=tuple(_measured(raw.get("measured", ()), compiler, takes)),
+        forms=Gated(_form(text, compiler, takes) for text in raw.get("forms", ())),
+        ellipsis=Gated(_form(text, compiler, takes) for text in raw.get("ellipsis", ())),
+        measured=Gated(_measured(raw.get("measured", ()), compiler, takes)),
         takes=takes,
         reach=int(raw.get("reach", 60)),
         plausible=(float(low), float(high)),
@@ -150,7 +172,8 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         ),
         convert=convert,
         dated=dated,
-        dated_anchors=tuple(compiler.phrase(str(p)) for p in dated.get("anchors", ())),
+        dated_anchors=phrases("anchors", dated),
+        dated_denials=Gated(s.phrase for s in sayings if s.own and dated and s.value == dated.get("outside")),
         per_days=int(raw.get("per_days", 0)),
         pairs={name: re.compile(raw["pairs"][name], re.X) for name in ("earlier", "present", "veto")}
         if "pairs" in raw
@@ -220,22 +243,7 @@ def check_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> None:
 
     Raises CriterionError naming the fact and what is wrong with the phrase.
     """
-    lexicon = compile_lexicon(definition, compiler)
-    forms = (*lexicon.forms, *lexicon.ellipsis, *lexicon.measured)
-    phrases = [s.phrase for s in (*lexicon.sayings, *lexicon.noted_sayings)]
-    phrases += [p for form in forms for p in (form.before, form.after) if p]
-    phrases += [
-        *lexicon.masks,
-        *lexicon.group,
-        *lexicon.touch,
-        *lexicon.unsettled,
-        *lexicon.anchors,
-        *lexicon.barriers,
-        *lexicon.rivals,
-        *lexicon.noted,
-        *lexicon.dated_anchors,
-    ]
-    for phrase in phrases:
+    for phrase in compile_lexicon(definition, compiler).phrases():
         try:
             phrase.check()
         except (ValueError, re.error) as fault:

@@ -8,6 +8,7 @@ from datetime import date
 from math import inf
 
 from cda.contracts.facts import Interval
+from cda.extraction.gates import Gated
 from cda.extraction.language import Language
 from cda.extraction.lexicon import Form, Lexicon
 from cda.extraction.note import Note, Sentence
@@ -38,6 +39,7 @@ class Reader:
         self._cues: dict[int, list[FoundCue]] = {}
         self._read: dict[int, list[Quantity]] = {}
         self._spans: dict[Phrase, list[Span]] = {}
+        self._forms: dict[int, list[tuple[Form, int]]] = {}  # by the identity of a lexicon's group of forms
 
     def quantities(self, sentence: Sentence) -> list[Quantity]:
         """The quantities of a sentence."""
@@ -51,10 +53,11 @@ class Reader:
             self._cues[sentence.start] = self._scope.cues(self.note, sentence)
         return self._cues[sentence.start]
 
-    def spans(self, phrases: Iterable[Phrase]) -> list[tuple[Span, int]]:
+    def spans(self, phrases: Gated[Phrase]) -> list[tuple[Span, int]]:
         """The spans of the phrases with the index of the phrase."""
         found: list[tuple[Span, int]] = []
-        for index, phrase in enumerate(phrases):
+        for index in phrases.among(self.note.literals):
+            phrase = phrases[index]
             if not (mask := self.note.mask(phrase)):
                 continue
             if phrase not in self._spans:
@@ -83,13 +86,13 @@ class Reader:
 
     def sayings(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions by phrases. Of overlapping phrases the longest speaks; a mask silences what it covers."""
-        sayings = lexicon.sayings
+        sayings, said = lexicon.sayings, lexicon.said
         if lexicon.noted_sayings and self.spans(lexicon.noted):
-            sayings += lexicon.noted_sayings
+            sayings, said = sayings + lexicon.noted_sayings, lexicon.noted_said
         rivals = self.by_sentence(span for span, _ in self.spans(lexicon.rivals))
         candidates = [
             (span, i)
-            for span, i in self.spans(s.phrase for s in sayings)
+            for span, i in self.spans(said)
             if not any(self._crosses(span, rival) for rival in self._beside(span, rivals))
         ]
         masks = [(span, -1) for span, _ in self.spans(lexicon.masks)]
@@ -226,26 +229,31 @@ class Reader:
         before, after = self.note.norm[span[0] : rival[0]], self.note.norm[rival[1] : span[1]]
         return not (_LIST_BEFORE.search(before) or _LIST_AFTER.match(after))
 
-    def _formed(self, forms: Sequence[Form]) -> int:
+    def _worded(self, forms: Gated[Form]) -> list[tuple[Form, int]]:
+        """The forms whose words the note holds, in order, each with its sentences as bits."""
+        if (found := self._forms.get(id(forms))) is None:
+            tried = ((forms[i], self.note.mask(forms[i])) for i in forms.among(self.note.literals))
+            found = self._forms[id(forms)] = [(form, mask) for form, mask in tried if mask]
+        return found
+
+    def _formed(self, forms: Gated[Form]) -> int:
         """The sentences (as bits) that hold the words of one of the forms."""
         mask = 0
-        for form in forms:
-            mask |= self.note.mask(form.before) & self.note.mask(form.after)
+        for _, held in self._worded(forms):
+            mask |= held
         return mask
 
     def _by_form(
         self,
         lexicon: Lexicon,
-        forms: Sequence[Form],
+        forms: Gated[Form],
         sentence: Sentence,
         q: Quantity,
         owners: Sequence[tuple[Span, int]] = (),
     ) -> Mention | None:
         bit = self.note.bit(sentence)
-        for form in forms:
-            if self.note.mask(form.before) & self.note.mask(form.after) & bit and (
-                span := self._form_span(form, sentence, q)
-            ):
+        for form, mask in self._worded(forms):
+            if mask & bit and (span := self._form_span(form, sentence, q)):
                 if _rival_owns(q, span, owners):
                     continue
                 return self._quantity(lexicon, q, [span], sentence, form.spoken())
@@ -349,7 +357,7 @@ class Reader:
             for q in self.quantities(sentence):
                 if any(s < q.end and q.start < e for s, e in masks.get(sentence.start, ())):
                     continue
-                for form in lexicon.measured:
+                for form, _ in self._worded(lexicon.measured):
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
                         mention = Mention(form.gives, *span)

@@ -7,14 +7,13 @@ read as a joint.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cda.extraction.gates import Gate
+from cda.extraction.gates import HasGate, Literals
 from cda.extraction.kin import carried
 from cda.extraction.language import Language
-from cda.extraction.phrases import Phrase
 
 _PLAIN = str.maketrans(
     {
@@ -97,16 +96,23 @@ def _shape(word: str) -> str:
 
 
 class Note:
-    """A text made ready for the phrases and scope rules. `ignore` spans [start, end) are never read."""
+    """A text made ready for the phrases and scope rules. `ignore` spans [start, end) are never read.
+
+    `literals` holds at least those of every phrase that is to be tried: a phrase is tried where its own are found.
+    """
 
     def __init__(
-        self, text: str, language: Language, vocabulary: Vocabulary, ignore: Sequence[tuple[int, int]] = ()
+        self,
+        text: str,
+        language: Language,
+        vocabulary: Vocabulary,
+        literals: Literals,
+        ignore: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.text = text
         self._language = language
-        self._phrase_masks: dict[Phrase, int] = {}
-        self._masks: dict[str, int] = {}
-        self._unions: dict[tuple[str, ...], int] = {}
+        self._looked_for = literals
+        self._unions: dict[frozenset[str], int] = {}
         plain = text
         for start, end in sorted(ignore):
             width = max(0, min(end, len(text)) - max(start, 0))
@@ -167,21 +173,11 @@ class Note:
         """The sentence as a bit of the masks below."""
         return 1 << bisect_right(self._starts, sentence.start) - 1
 
-    def mask(self, phrase: Phrase | None) -> int:
-        """The sentences that hold the literals of a phrase's gate, as a bit mask; all of them for no phrase."""
-        if phrase is None:
-            return self._all
-        if (mask := self._phrase_masks.get(phrase)) is None:
-            mask = self._phrase_masks[phrase] = self._holding(phrase.gate)
-        return mask
-
-    def _holding(self, gate: Gate) -> int:
+    def mask(self, item: HasGate) -> int:
+        """The sentences that hold the literals of a phrase's or form's gate, as a bit mask."""
         mask = self._all
-        for part in gate:
-            if len(part) == 1:
-                mask &= self._with(part[0])
-            else:
-                mask &= self._with_any(part)
+        for part in item.gate:
+            mask &= self._with_any(part)
             if not mask:
                 break
         return mask
@@ -202,29 +198,20 @@ class Note:
         return (1 << len(self.sentences)) - 1
 
     @cached_property
-    def _runs(self) -> frozenset[str]:
-        """Every run of one to three characters of the note: what a literal that stands in it must begin with."""
-        return frozenset(self.norm[at : at + size] for size in (1, 2, 3) for at in range(len(self.norm)))
+    def literals(self) -> Mapping[str, int]:
+        """The literals that the note holds, each with its sentences as a bit mask."""
+        found: dict[str, int] = {}
+        for index, sentence in enumerate(self.sentences):
+            for literal in self._looked_for.within(self.norm[sentence.start : sentence.end]):
+                found[literal] = found.get(literal, 0) | 1 << index
+        return found
 
-    def _with_any(self, literals: tuple[str, ...]) -> int:
-        if (mask := self._unions.get(literals)) is None:
-            mask, runs = 0, self._runs
-            for literal in literals:
-                if literal[:3] in runs:
-                    mask |= self._with(literal)
-            self._unions[literals] = mask
-        return mask
-
-    def _with(self, literal: str) -> int:
-        if literal[:3] not in self._runs:
-            return 0
-        if (mask := self._masks.get(literal)) is None:
-            mask, at = 0, self.norm.find(literal)
-            while at >= 0:
-                sentence = bisect_right(self._starts, at) - 1
-                mask |= 1 << sentence
-                at = self.norm.find(literal, self.sentences[sentence].end)
-            self._masks[literal] = mask
+    def _with_any(self, part: frozenset[str]) -> int:
+        if (mask := self._unions.get(part)) is None:
+            mask = 0
+            for literal in self.literals.keys() & part:
+                mask |= self.literals[literal]
+            self._unions[part] = mask
         return mask
 
     def _header(self, line: str, at: int) -> tuple[str | None, bool, bool]:

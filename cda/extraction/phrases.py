@@ -44,6 +44,11 @@ class Phrase:
         """The literals that a sentence must hold to match: one of each tuple."""
         return self._compiler.gates.of(self._flat)
 
+    @property
+    def literals(self) -> frozenset[str]:
+        """All literals of the gate."""
+        return frozenset[str]().union(*self.gate)
+
     @cached_property
     def pattern(self) -> str:
         """The regular expression. Raises ValueError on an unknown list or an open bracket."""
