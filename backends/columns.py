@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backends.errors import IndexMismatch, InvalidFilter
 from backends.filters import All, AnyOf, Contains, Eq, Everything, Ge, In, Le, Nothing, Where, check_fields
-from backends.schema import Field, Kind, Meta, Schema
+from backends.schema import Field, Kind, Meta, Schema, Value
 
 Mask = NDArray[np.bool_]
 
@@ -52,6 +52,27 @@ class Columns:
             else:
                 arrays |= _postings(field, lists, number)
         return cls(schema, len(metas), arrays, values)
+
+    def metas(self, start: int = 0, stop: int | None = None) -> list[Meta]:
+        """The fields of rows start to stop, in row order; TEXTS values sorted."""
+        stop = self.rows if stop is None else min(stop, self.rows)
+        columns = [self._read(field, start, stop) for field in self.schema.fields]
+        names = [field.name for field in self.schema.fields]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def _read(self, field: Field, start: int, stop: int) -> Sequence[Value]:
+        if field.kind is Kind.DAY:
+            return [int(day) for day in self.arrays[field.name][start:stop]]
+        known = self.values[field.name]
+        if field.kind is Kind.TEXT:
+            return [known[number] for number in self.arrays[field.name][start:stop]]
+        rows = self.arrays[f"{field.name}.rows"]
+        numbers = np.repeat(np.arange(len(known)), np.diff(self.arrays[f"{field.name}.starts"]))
+        inside = (rows >= start) & (rows < stop)
+        held: list[list[str]] = [[] for _ in range(start, stop)]
+        for number, row in zip(numbers[inside].tolist(), rows[inside].tolist(), strict=True):  # by number, so sorted
+            held[row - start].append(known[number])
+        return [tuple(values) for values in held]
 
     def mask(self, where: Where, start: int = 0, stop: int | None = None) -> Mask:
         """True where the filter admits the row, for rows start to stop. InvalidFilter for a field not of the schema."""

@@ -19,3 +19,11 @@ class IndexMismatch(BackendError):
 
 class IndexAbsent(BackendError):
     """There is no index under this target."""
+
+
+class BackendUnavailable(BackendError):
+    """The service did not answer in time, or not with an answer; nothing is known to be wrong with the request."""
+
+
+class AccessRefused(BackendError):
+    """The service does not accept the key, or the account may not do this."""

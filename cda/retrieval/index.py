@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.base import IndexSpec, Record, Vector
+from backends.base import IndexSpec, Record, Vector, root_hash
 from backends.errors import IndexAbsent, IndexMismatch
 from backends.local import LocalBackend
 from backends.schema import POLICY, Meta
@@ -39,7 +39,7 @@ from cda.retrieval.tfidf import TfidfEmbedder
 from cda.retrieval.words import ANALYZER
 from corpus.model import Clause
 
-FORMAT = 1
+FORMAT = 2
 TARGET = "vectors"
 
 
@@ -64,7 +64,7 @@ class Manifest:
     @property
     def spec(self) -> IndexSpec:
         """What the vectors are opened against."""
-        return IndexSpec(POLICY, self.embedder, self.dim, self.corpus_digest)
+        return IndexSpec(POLICY, self.embedder, self.dim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +138,19 @@ def build_index(
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
-        spec = IndexSpec(POLICY, embedder.identity, embedder.dim, store.digest)
-        info = LocalBackend(draft).create(TARGET, spec, map(Record, ids, vectors, metas, hashes))
+        spec = IndexSpec(POLICY, embedder.identity, embedder.dim)
+        backend = LocalBackend(draft)
+        backend.ensure(TARGET, spec)
+        backend.upsert(TARGET, spec, map(Record, ids, vectors, metas, hashes))
+        backend.close()
         LexicalIndex.build(draft / "lexical", POLICY, _entries(clauses, metas, hashes))
         number = {title: i for i, title in enumerate(titles)}
         title_of = np.asarray([number[clause.policy_title] for clause in clauses], dtype=np.int32)
         np.savez(draft / "titles.npz", vectors=vectors[len(clauses) :], title_of=title_of)
         if isinstance(embedder, TfidfEmbedder):
             embedder.save(draft / FIT_FILE)
-        manifest = Manifest(
-            store.digest, embedder.identity, embedder.dim, POLICY.digest, ANALYZER, info.count, info.root
-        )
+        root = root_hash(zip(ids, hashes, strict=True))
+        manifest = Manifest(store.digest, embedder.identity, embedder.dim, POLICY.digest, ANALYZER, len(clauses), root)
         (draft / "manifest.json").write_text(json.dumps(asdict(manifest), sort_keys=True), encoding="utf-8")
         _put(draft, folder)
     finally:

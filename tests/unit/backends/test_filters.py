@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tantivy
-from conformance.backend import SPEC, X, meta
+from conformance.backend import SPEC, X, meta, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,7 +100,7 @@ def by_tantivy(rows: list[dict[str, Any]], where: Where) -> list[int]:
 def by_local(rows: list[dict[str, Any]], where: Where) -> list[int]:
     with TemporaryDirectory() as folder:
         backend = LocalBackend(Path(folder))
-        backend.create("t", SPEC, [Record(str(row), X[0], held, "h") for row, held in enumerate(rows)])
+        put(backend, [Record(str(row), X[0], held, "h") for row, held in enumerate(rows)])
         return sorted(int(hit.id) for hit in backend.search("t", SPEC, X, k=100, where=where)[0].hits)
 
 
