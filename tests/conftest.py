@@ -1,8 +1,10 @@
 """Shared test set-up: the promise marker, and an environment of its own for each test."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from embedded_server import TestServer, test_server
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -15,3 +17,10 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("CDA_STORE", "CDA_TRACE_DIR", "CDA_FAULT", "CDA_EMBEDDER", "CDA_RERANKER", "CDA_VECTOR_BACKEND"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CDA_HOME", str(tmp_path / "cda-home"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[TestServer]:
+    """A Postgres server of this process, started when the first test asks for it."""
+    with test_server() as server:
+        yield server

@@ -1,0 +1,56 @@
+"""One Postgres server a test process, in a folder of its own, and any number of empty databases in it."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from backends.embedded import EmbeddedPostgres
+from backends.migrations import migrate
+from backends.postgres import Database
+
+# A test's data outlives no crash, so nothing waits for a disk.
+HASTY = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "shared_buffers": "64MB"}
+
+
+class TestServer:
+    """A running server. `database()` is the address of a new database with every migration applied."""
+
+    __test__ = False
+
+    def __init__(self, server: EmbeddedPostgres) -> None:
+        self._server = server
+        self._numbers = count(1)
+        self._template = self.empty_database()
+        database = Database(self._template)
+        migrate(database)
+        database.close()
+
+    def database(self) -> str:
+        return self._made(f"TEMPLATE {self._template.split('@/')[1].split('?')[0]}")
+
+    def empty_database(self) -> str:
+        return self._made("TEMPLATE template0")
+
+    def _made(self, how: str) -> str:
+        name = f"d{next(self._numbers)}"
+        database = Database(self._server.url)
+        with database.reading() as admin:
+            admin.run(f"CREATE DATABASE {name} {how}")
+        database.close()
+        return self._server.url.replace("/postgres?", f"/{name}?")
+
+
+@contextmanager
+def test_server() -> Iterator[TestServer]:
+    folder = Path(tempfile.mkdtemp(prefix="cda-pg-"))
+    folder.chmod(0o755)  # as root, the server's account must pass
+    server = EmbeddedPostgres(folder / "postgres", options=HASTY)
+    try:
+        server.up()
+        yield TestServer(server)
+    finally:
+        server.down()
+        shutil.rmtree(folder, ignore_errors=True)
