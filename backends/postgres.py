@@ -5,6 +5,7 @@ five-letter code is repeated. Identifiers in SQL come from this tree; every valu
 """
 
 import logging
+import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,9 @@ SESSION = {
 
 # The pool reports failed connections to this logger with the host in the words.
 logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+
+# A connection that fails has no code, only the server's words.
+_REFUSED = re.compile(r"authentication failed|not permitted to log in|no pg_hba\.conf entry|role .* does not exist")
 
 Row = tuple[Any, ...]
 Query = tuple[str, Sequence[object]]
@@ -164,10 +168,8 @@ def _translated(error: psycopg.Error) -> BackendError:  # noqa: PLR0911 - one re
             return TableMissing("the database lacks a table of cda; run `cda db migrate`")
         case errors.InsufficientPrivilege():
             return AccessRefused("the database user may not do this; grant it the schema `cda` or use another user")
-        case _ if code.startswith("28") or "authentication failed" in str(error):
-            return AccessRefused("the database does not accept the user or the password of DATABASE_URL")
-        case errors.InvalidCatalogName():
-            return BackendUnavailable("there is no database of the name in DATABASE_URL")
+        case _ if code.startswith("28") or _REFUSED.search(str(error)):
+            return AccessRefused("the database does not let in the user of DATABASE_URL, or not with this password")
         case _ if code.startswith("40"):
             return BackendUnavailable("the database was busy with another writer; run this again")
         case PoolTimeout() | errors.OperationalError() | errors.InterfaceError():

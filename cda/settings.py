@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cda.errors import UsageError
@@ -43,7 +43,11 @@ class Settings(BaseSettings):
     home: Annotated[Path, Field(validation_alias=_named("CDA_HOME"))] = Field(default_factory=default_home)
     store: Annotated[Path | None, Field(validation_alias=_named("CDA_STORE"))] = None
     trace_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_TRACE_DIR"))] = None
-    vector_backend: Annotated[Literal["local"], Field(validation_alias=_named("CDA_VECTOR_BACKEND"))] = "local"
+    vector_backend: Annotated[Literal["local", "pgvector"], Field(validation_alias=_named("CDA_VECTOR_BACKEND"))] = (
+        "local"
+    )
+    database_url: Annotated[SecretStr | None, Field(validation_alias=_named("DATABASE_URL"))] = None
+    pgvector_hnsw: Annotated[bool, Field(validation_alias=_named("CDA_PGVECTOR_HNSW"))] = False
     embedder: Annotated[
         Literal["minilm-int8", "minilm-int8-dynamic", "tfidf"], Field(validation_alias=_named("CDA_EMBEDDER"))
     ] = "minilm-int8"
@@ -73,6 +77,11 @@ class Settings(BaseSettings):
     def index_path(self) -> Path:
         """The folder of local indexes."""
         return self.home / "index"
+
+    @cached_property
+    def postgres_path(self) -> Path:
+        """The folder of the embedded Postgres, which serves when no DATABASE_URL is set."""
+        return self.home / "postgres"
 
 
 def load_settings() -> Settings:

@@ -14,7 +14,15 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads or writes this machine's own state, and none sees its keys."""
-    for name in ("CDA_STORE", "CDA_TRACE_DIR", "CDA_FAULT", "CDA_EMBEDDER", "CDA_RERANKER", "CDA_VECTOR_BACKEND"):
+    for name in (
+        "CDA_STORE",
+        "CDA_TRACE_DIR",
+        "CDA_FAULT",
+        "CDA_EMBEDDER",
+        "CDA_RERANKER",
+        "CDA_VECTOR_BACKEND",
+        "DATABASE_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CDA_HOME", str(tmp_path / "cda-home"))
 

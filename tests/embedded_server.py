@@ -16,20 +16,30 @@ HASTY = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off",
 
 
 class TestServer:
-    """A running server. `database()` is the address of a new database with every migration applied."""
+    """A running server. `database()` is the address of a migrated database without a target; `give_back` empties one
+    for the next caller, since making one costs more than most tests do."""
 
     __test__ = False
 
     def __init__(self, server: EmbeddedPostgres) -> None:
         self._server = server
         self._numbers = count(1)
+        self._free: list[str] = []
         self._template = self.empty_database()
         database = Database(self._template)
         migrate(database)
         database.close()
 
     def database(self) -> str:
-        return self._made(f"TEMPLATE {self._template.split('@/')[1].split('?')[0]}")
+        return self._free.pop() if self._free else self._made(f"TEMPLATE {self._template.split('@/')[1].split('?')[0]}")
+
+    def give_back(self, url: str) -> None:
+        database = Database(url)
+        with database.transaction() as change:
+            for (number,) in change.rows("DELETE FROM cda.targets RETURNING number"):
+                change.run(f"DROP TABLE cda.records_{number}")
+        database.close()
+        self._free.append(url)
 
     def empty_database(self) -> str:
         return self._made("TEMPLATE template0")

@@ -1,5 +1,6 @@
 """The filter language: what can be made, what it means, and that every compiler agrees with the oracle."""
 
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 import tantivy
 from conformance.backend import SPEC, X, meta, put
+from embedded_server import TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.base import Record
+from backends.base import Record, VectorBackend
 from backends.columns import Columns
 from backends.errors import InvalidFilter, InvalidRecord
 from backends.filters import (
@@ -31,7 +33,10 @@ from backends.filters import (
     pinned,
 )
 from backends.local import LocalBackend
-from backends.schema import POLICY, Kind, window
+from backends.pgvector import PgVectorBackend
+from backends.postgres import Database
+from backends.schema import POLICY, Field, Kind, Schema, window
+from backends.sqlfilters import compile_sql
 from backends.termqueries import add_fields, add_values, compile_query
 
 PAYERS, PLANS, CODES = ("AAA", "BBB", "it's"), ("*any-plan*", "GOLD", "naïve plan"), ("A9276", "95249", "E1.0")
@@ -102,6 +107,47 @@ def by_local(rows: list[dict[str, Any]], where: Where) -> list[int]:
         backend = LocalBackend(Path(folder))
         put(backend, [Record(str(row), X[0], held, "h") for row, held in enumerate(rows)])
         return sorted(int(hit.id) for hit in backend.search("t", SPEC, X, k=100, where=where)[0].hits)
+
+
+@pytest.fixture(scope="module")
+def pgvector(postgres_server: TestServer) -> Iterator[VectorBackend]:
+    backend = PgVectorBackend(Database(postgres_server.database()))
+    yield backend
+    backend.close()
+
+
+def by_sql(backend: VectorBackend, rows: list[dict[str, Any]], where: Where) -> list[int]:
+    backend.drop("t")
+    put(backend, [Record(str(row), X[0], held, "h") for row, held in enumerate(rows)])
+    return sorted(int(hit.id) for hit in backend.search("t", SPEC, X, k=100, where=where)[0].hits)
+
+
+@pytest.mark.promise("backends.filter_parity")
+@settings(max_examples=60, deadline=None)
+@given(st.lists(metas(), min_size=1, max_size=12), FILTERS)
+def test_a_database_admits_what_the_oracle_admits(
+    pgvector: VectorBackend, rows: list[dict[str, Any]], where: Where
+) -> None:
+    assert by_sql(pgvector, rows, where) == [row for row, held in enumerate(rows) if evaluate(where, held)]
+
+
+@pytest.mark.promise("backends.filter_types")
+@pytest.mark.parametrize("text", ["a\x00b", "half \ud800", "'; DROP TABLE cda.targets; --", "%s", "{}", '"', "\\"])
+def test_any_text_is_a_value_to_a_database_and_never_sql(pgvector: VectorBackend, text: str) -> None:
+    rows = [meta(codes=("A9276",)), meta(payer_id="BBB")]
+    for where in (
+        Eq(POLICY["payer_id"], text),
+        In(POLICY["payer_id"], (text, "BBB")),
+        Contains(POLICY["codes"], text),
+    ):
+        assert by_sql(pgvector, rows, where) == [row for row, held in enumerate(rows) if evaluate(where, held)]
+
+
+@pytest.mark.promise("backends.filter_types")
+def test_a_field_whose_name_is_no_identifier_becomes_no_sql() -> None:
+    field = Field('x" IS NULL OR TRUE --', Kind.TEXT)
+    with pytest.raises(InvalidFilter, match="column"):
+        compile_sql(Eq(field, "a"), Schema("odd", (field,), field.name))
 
 
 @pytest.mark.promise("backends.filter_parity")

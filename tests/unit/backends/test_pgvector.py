@@ -13,15 +13,17 @@ from backends.postgres import Database
 
 @pytest.fixture
 def make_pgvector(postgres_server: TestServer) -> Iterator[Callable[..., PgVectorBackend]]:
-    made: list[PgVectorBackend] = []
+    made: dict[str, PgVectorBackend] = {}
 
     def make(**settings: bool) -> PgVectorBackend:
-        made.append(PgVectorBackend(Database(postgres_server.database()), **settings))
-        return made[-1]
+        url = postgres_server.database()
+        made[url] = PgVectorBackend(Database(url), **settings)
+        return made[url]
 
     yield make
-    for backend in made:
+    for url, backend in made.items():
         backend.close()
+        postgres_server.give_back(url)
 
 
 class TestPgVector(BackendConformance):
