@@ -82,9 +82,13 @@ class Transaction:
 class Database:
     """One database. Connects on first use; safe for several threads."""
 
-    def __init__(self, url: str, *, statement_timeout_s: float = STATEMENT_TIMEOUT_S) -> None:
+    def __init__(
+        self, url: str, *, statement_timeout_s: float = STATEMENT_TIMEOUT_S, patience_s: float = CONNECT_TIMEOUT_S
+    ) -> None:
+        """`patience_s` bounds the wait for a connection: a free one, or a new one in place of one that broke."""
         self._url = url
         self._timeout_s = statement_timeout_s
+        self._patience_s = patience_s
         self._pool: ConnectionPool[psycopg.Connection[Row]] | None = None
         self._opening = threading.Lock()
         self._closed = False
@@ -125,8 +129,8 @@ class Database:
                     kwargs={"autocommit": True, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": "cda"},
                     min_size=1,
                     max_size=CONNECTIONS,
-                    timeout=2 * CONNECT_TIMEOUT_S,
-                    reconnect_timeout=2 * CONNECT_TIMEOUT_S,
+                    timeout=self._patience_s,
+                    reconnect_timeout=self._patience_s,
                     configure=self._configure,
                     check=ConnectionPool.check_connection,
                     num_workers=1,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from embedded_server import TestServer, test_server
+from embedded_server import TestServer, running_server
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,5 +30,5 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[TestServer]:
     """A Postgres server of this process, started when the first test asks for it."""
-    with test_server() as server:
+    with running_server() as server:
         yield server

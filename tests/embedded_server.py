@@ -44,6 +44,12 @@ class TestServer:
     def empty_database(self) -> str:
         return self._made("TEMPLATE template0")
 
+    def start(self) -> None:
+        self._server.up()
+
+    def stop(self) -> None:
+        self._server.down()
+
     def _made(self, how: str) -> str:
         name = f"d{next(self._numbers)}"
         database = Database(self._server.url)
@@ -54,7 +60,8 @@ class TestServer:
 
 
 @contextmanager
-def test_server() -> Iterator[TestServer]:
+def running_server() -> Iterator[TestServer]:
+    """A server of the caller's own; most tests share the one of the fixture `postgres_server`."""
     folder = Path(tempfile.mkdtemp(prefix="cda-pg-"))
     folder.chmod(0o755)  # as root, the server's account must pass
     server = EmbeddedPostgres(folder / "postgres", options=HASTY)
