@@ -4,7 +4,7 @@ The records' columns are the fields of the target's schema; a btree on the parti
 what is eligible.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from backends.base import Capabilities, IndexSpec, Record, Scanned, TargetInfo
@@ -46,6 +46,12 @@ def reading_order(schema: Schema) -> str:
     return ", ".join([column(schema[schema.partition]), *(column(f) for f in schema.fields if f.kind is Kind.DAY)])
 
 
+def collated(held: Mapping[str, str]) -> str:
+    """The columns as a table declares them. Text compares by code point, as Python's strings do."""
+    texts = {"text": 'text COLLATE "C"', "text[]": 'text[] COLLATE "C"'}
+    return ", ".join(f"{name} {texts.get(kind, kind)} NOT NULL" for name, kind in held.items())
+
+
 def find(look: Transaction, target: str) -> Target | None:
     """The target, or None."""
     rows = look.rows("SELECT number, embedder, dim, schema_digest FROM cda.targets WHERE name = %s", target)
@@ -74,9 +80,8 @@ def counted(look: Transaction, target: Target) -> TargetInfo:
 
 
 def make_table(change: Transaction, number: int, spec: IndexSpec) -> None:
-    """The table of a new target, empty. Text compares by code point, as Python's strings do."""
-    collated = {"text": 'text COLLATE "C"', "text[]": 'text[] COLLATE "C"', "vector": f"vector({spec.dim})"}
-    held = ", ".join(f"{name} {collated.get(kind, kind)} NOT NULL" for name, kind in columns(spec.schema).items())
+    """The table of a new target, empty."""
+    held = collated(columns(spec.schema) | {VECTOR: f"vector({spec.dim})"})
     change.run(f"CREATE TABLE cda.records_{number} ({held}, PRIMARY KEY ({ID}))")
     change.run(f"CREATE INDEX records_{number}_eligible ON cda.records_{number} ({reading_order(spec.schema)})")
 

@@ -78,6 +78,14 @@ class Transaction:
             for row in rows:
                 copy.write_row(row)
 
+    def copy_text(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        """Stream rows into a `COPY ... FROM STDIN`, for types without a binary form; how many they were."""
+        with self._connection.cursor() as cursor:
+            with cursor.copy(sql.encode("utf-8")) as copy:
+                for row in rows:
+                    copy.write_row(row)
+            return cursor.rowcount
+
 
 class Database:
     """One database. Connects on first use; safe for several threads."""

@@ -99,7 +99,7 @@ class LexicalIndex:
         leg = self._search(
             OWN, {}, [(OWN, c, OWN_WEIGHT) for c in codes] + [(SAID, c, SAID_WEIGHT) for c in codes], where, depth
         )
-        return Leg(leg.status, _share_ranks(leg.hits))
+        return Leg(leg.status, share_ranks(leg.hits))
 
     def idf(self, words: Iterable[str]) -> dict[str, float]:
         """Lucene's idf of each stem over the whole index; a stem that is nowhere has the greatest."""
@@ -168,7 +168,8 @@ def _declare(schema: Schema) -> tantivy.Schema:
     return builder.build()
 
 
-def _share_ranks(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+def share_ranks(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """The hits with one rank for all of one score."""
     ranked: list[Hit] = []
     for hit in hits:
         rank = ranked[-1].rank if ranked and ranked[-1].score == hit.score else hit.rank
