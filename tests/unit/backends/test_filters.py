@@ -1,5 +1,6 @@
 """The filter language: what can be made, what it means, and that every compiler agrees with the oracle."""
 
+import json
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import tantivy
 from conformance.backend import SPEC, X, meta, put
+from doubles import pinecone_rules as service
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +33,8 @@ from backends.filters import (
     pinned,
 )
 from backends.local import LocalBackend
+from backends.pinecone_filters import compile_filter
+from backends.pinecone_records import stored
 from backends.schema import POLICY, Kind, window
 from backends.termqueries import add_fields, add_values, compile_query
 
@@ -104,6 +108,18 @@ def by_local(rows: list[dict[str, Any]], where: Where) -> list[int]:
         return sorted(int(hit.id) for hit in backend.search("t", SPEC, X, k=100, where=where)[0].hits)
 
 
+def by_pinecone(rows: list[dict[str, Any]], where: Where) -> list[int]:
+    compiled = compile_filter(where, POLICY)
+    if compiled is None:
+        return []
+    service.check_filter(compiled)
+    told = [json.loads(json.dumps(stored(Record("r", X[0], held, "h"))["metadata"])) for held in rows]
+    kept = [service.check_metadata(metadata, service.Semantics()) for metadata in told]
+    for semantics in (service.Semantics(), service.Semantics(ne_matches_absent=True)):
+        found = [row for row, metadata in enumerate(kept) if service.admits(compiled, metadata, semantics)]
+    return found
+
+
 @pytest.mark.promise("backends.filter_parity")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(metas(), min_size=1, max_size=12), FILTERS)
@@ -112,6 +128,7 @@ def test_every_compiler_admits_what_the_oracle_admits(rows: list[dict[str, Any]]
     assert by_mask(rows, where) == expected
     assert by_tantivy(rows, where) == expected
     assert by_local(rows, where) == expected
+    assert by_pinecone(rows, where) == expected
 
 
 @pytest.mark.promise("backends.boundaries")
@@ -132,6 +149,7 @@ def test_eligibility_means_the_same_everywhere(
     assert [row for row, held in enumerate(rows) if evaluate(where, held)] == expected
     assert by_mask(rows, where) == expected
     assert by_tantivy(rows, where) == expected
+    assert by_pinecone(rows, where) == expected
 
 
 @pytest.mark.promise("backends.boundaries")
