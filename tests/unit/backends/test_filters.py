@@ -115,9 +115,12 @@ def by_pinecone(rows: list[dict[str, Any]], where: Where) -> list[int]:
     service.check_filter(compiled)
     told = [json.loads(json.dumps(stored(Record("r", X[0], held, "h"))["metadata"])) for held in rows]
     kept = [service.check_metadata(metadata, service.Semantics()) for metadata in told]
-    for semantics in (service.Semantics(), service.Semantics(ne_matches_absent=True)):
-        found = [row for row, metadata in enumerate(kept) if service.admits(compiled, metadata, semantics)]
-    return found
+    of_today, of_before = (
+        [row for row, metadata in enumerate(kept) if service.admits(compiled, metadata, semantics)]
+        for semantics in (service.Semantics(), service.Semantics(ne_matches_absent=True))
+    )
+    assert of_today == of_before
+    return of_today
 
 
 @pytest.mark.promise("backends.filter_parity")
