@@ -33,9 +33,10 @@ from backends.checks import checked_query, checked_records, require_id_length, r
 from backends.deadlines import Call
 from backends.errors import BackendError, BackendUnavailable, IndexAbsent, IndexMismatch
 from backends.filters import Where
+from backends.pinecone_config import PineconeConfig
 from backends.pinecone_filters import MAX_IN_VALUES, compile_filter
 from backends.pinecone_records import HASH, MARKER, marker, scanned, size, stored, told_by
-from backends.pinecone_service import LIST_PAGE, Answer, Match, PineconeConfig, PineconeService
+from backends.pinecone_service import LIST_PAGE, Answer, Match, PineconeService
 
 # Limits: https://docs.pinecone.io/reference/api/database-limits (upsert 2 MB and 1,000 records, 40 KB of metadata,
 # ids of 512 characters, 1,000 ids a deletion); max_k is the local backend's, so that a change of backend changes
@@ -126,8 +127,8 @@ class PineconeBackend:
 
         def told(report: WriteReport) -> None:
             reports.append(report)
-            if on_batch is not None:
-                on_batch(report)
+            if on_batch is not None:  # batches are answered in any order; a later token covers the earlier ones
+                on_batch(replace(report, token=_summed(reports).token))
 
         refused: list[Failure] = []
         limit = (CAPABILITIES.max_request_bytes or 0) - _ENVELOPE
@@ -145,7 +146,7 @@ class PineconeBackend:
         finally:
             self._collect(under_way, told, at_least_one=False)
         if refused:
-            told(WriteReport((), tuple(refused), str(_UNKNOWN)))
+            told(WriteReport((), tuple(refused), str(_NOTHING)))
         return _summed(reports)
 
     def delete(self, target: str, spec: IndexSpec, ids: Sequence[str], *, foreign: Sequence[str] = ()) -> WriteReport:

@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pinecone import Index, Pinecone, ServerlessSpec
 from pinecone.errors import exceptions as sdk
-from pydantic import SecretStr
 
 from backends.base import Usage
 from backends.deadlines import Call, DeadlineOver, start
 from backends.errors import AccessRefused, BackendError, BackendUnavailable, IndexAbsent, IndexMismatch
+from backends.pinecone_config import PineconeConfig
 
 T = TypeVar("T")
 
@@ -31,24 +31,6 @@ _PASSING = (
     sdk.PineconeTimeoutError,
     sdk.ResponseParsingError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PineconeConfig:
-    """Which index, under which key, and for how long to wait. `host` is the control plane's, None for the public one;
-    the data plane's follows from it. `namespace` comes before the names of all targets of this deployment."""
-
-    api_key: SecretStr
-    index: str
-    namespace: str
-    cloud: str = "aws"
-    region: str = "us-east-1"
-    host: str | None = None
-    deletion_protection: bool = False
-    tags: Mapping[str, str] = field(default_factory=dict)
-    read_deadline_s: float = 12.0
-    write_deadline_s: float = 60.0
-    create_deadline_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cda.errors import UsageError
@@ -43,7 +43,9 @@ class Settings(BaseSettings):
     home: Annotated[Path, Field(validation_alias=_named("CDA_HOME"))] = Field(default_factory=default_home)
     store: Annotated[Path | None, Field(validation_alias=_named("CDA_STORE"))] = None
     trace_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_TRACE_DIR"))] = None
-    vector_backend: Annotated[Literal["local"], Field(validation_alias=_named("CDA_VECTOR_BACKEND"))] = "local"
+    vector_backend: Annotated[Literal["local", "pinecone"], Field(validation_alias=_named("CDA_VECTOR_BACKEND"))] = (
+        "local"
+    )
     embedder: Annotated[
         Literal["minilm-int8", "minilm-int8-dynamic", "tfidf"], Field(validation_alias=_named("CDA_EMBEDDER"))
     ] = "minilm-int8"
@@ -59,6 +61,24 @@ class Settings(BaseSettings):
     run_timeout_s: Annotated[float, Field(gt=0, validation_alias=_named("CDA_RUN_TIMEOUT_S"))] = 900.0
     max_iterations: Annotated[int, Field(ge=1, le=10, validation_alias=_named("CDA_MAX_ITERATIONS"))] = 3
 
+    manifests: Annotated[Path | None, Field(validation_alias=_named("CDA_MANIFESTS"))] = None
+    pinecone_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("PINECONE_API_KEY"))] = None
+    pinecone_host: Annotated[str | None, Field(validation_alias=_named("CDA_PINECONE_HOST"))] = None
+    pinecone_index: Annotated[
+        str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?$", validation_alias=_named("CDA_PINECONE_INDEX"))
+    ] = "cda-policies"
+    pinecone_namespace: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$", validation_alias=_named("CDA_PINECONE_NAMESPACE"))
+    ] = "cda"
+    pinecone_cloud: Annotated[Literal["aws", "gcp", "azure"], Field(validation_alias=_named("CDA_PINECONE_CLOUD"))] = (
+        "aws"
+    )
+    pinecone_region: Annotated[str, Field(validation_alias=_named("CDA_PINECONE_REGION"))] = "us-east-1"
+    pinecone_tags: Annotated[
+        str, Field(pattern=r"^([^=,]+=[^=,]+(,[^=,]+=[^=,]+)*)?$", validation_alias=_named("CDA_PINECONE_TAGS"))
+    ] = ""
+    pinecone_protected: Annotated[bool, Field(validation_alias=_named("CDA_PINECONE_PROTECTED"))] = False
+
     @cached_property
     def store_path(self) -> Path:
         """The corpus store's file."""
@@ -68,6 +88,11 @@ class Settings(BaseSettings):
     def trace_path(self) -> Path:
         """The folder of run traces."""
         return self.trace_dir or self.home / "traces"
+
+    @cached_property
+    def manifests_path(self) -> Path:
+        """The folder of the manifests and pointers of indexes on services."""
+        return self.manifests or self.home / "manifests"
 
     @cached_property
     def index_path(self) -> Path:

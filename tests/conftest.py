@@ -14,4 +14,6 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads or writes this machine's own state, and none sees its keys."""
     for name in ("CDA_STORE", "CDA_TRACE_DIR", "CDA_FAULT", "CDA_EMBEDDER", "CDA_RERANKER", "CDA_VECTOR_BACKEND"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("PINECONE_API_KEY", "CDA_PINECONE_HOST", "CDA_PINECONE_INDEX", "PINECONE_CONTROLLER_HOST"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CDA_HOME", str(tmp_path / "cda-home"))

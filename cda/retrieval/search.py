@@ -22,7 +22,7 @@ from cda.errors import PolicyToolError
 from cda.retrieval.codes import all_forms, codes_in
 from cda.retrieval.documents import ClauseStore, hash_read, stems_of, view_of
 from cda.retrieval.fusion import Fused, Rule, Signals, fuse
-from cda.retrieval.index import TARGET, open_index
+from cda.retrieval.index import Placed, open_index
 from cda.retrieval.legs import DEPTH, Leg, Legs
 from cda.retrieval.reference_bm25 import ReferenceBm25
 from cda.retrieval.words import has_words, stems
@@ -59,11 +59,13 @@ class PolicySearch:
         *,
         rule: Rule = "adaptive",
         lexical: Literal["tantivy", "rank-bm25"] = "tantivy",
+        vectors: Placed | None = None,
     ) -> None:
-        """Open the index in `folder`; raises IndexAbsent or IndexMismatch unless it is this store's and embedder's."""
+        """Open the index in `folder`, and search its own vectors or those placed elsewhere; raises IndexAbsent or
+        IndexMismatch unless it is this store's and embedder's."""
         self._store = store
         self._embedder = embedder
-        self._index = open_index(folder, store, embedder)
+        self._index = open_index(folder, store, embedder, vectors=vectors)
         self._rule: Rule = rule
         self._text: TextLeg = self._index.lexical if lexical == "tantivy" else ReferenceBm25(tuple(store.clauses()))
 
@@ -95,7 +97,8 @@ class PolicySearch:
             raise PolicyToolError("invalid_argument", str(why)) from None
         wanted = all_forms(codes)
         vectors = self._embedder.embed(queries)
-        pages = self._index.backend.search(TARGET, self._index.manifest.spec, vectors, k=DEPTH, where=where)
+        placed = self._index.vectors
+        pages = placed.backend.search(placed.target, self._index.manifest.spec, vectors, k=DEPTH, where=where)
         known: Hydrated = {}
         by_codes: dict[tuple[str, ...], Leg] = {}  # the queries of a plan mostly name the same codes
         answers = []

@@ -24,7 +24,7 @@ from backends.base import Record, VectorBackend, WriteReport
 from backends.errors import AccessRefused, BackendError, BackendUnavailable, IndexAbsent, IndexMismatch, InvalidRecord
 from backends.filters import Everything
 from backends.pinecone import PineconeBackend
-from backends.pinecone_service import PineconeConfig
+from backends.pinecone_config import PineconeConfig
 
 
 @pytest.fixture

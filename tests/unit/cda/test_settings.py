@@ -23,7 +23,7 @@ def variables() -> dict[str, object]:
 @pytest.mark.promise("settings.example")
 def test_the_example_file_lists_every_variable_and_its_default() -> None:
     text = (ROOT / ".env.example").read_text(encoding="utf-8")
-    listed = dict(re.findall(r"^#?(CDA_[A-Z_]+)=(.*)$", text, re.M))
+    listed = dict(re.findall(r"^#?([A-Z][A-Z_]+)=(.*)$", text, re.M))
     assert set(listed) == set(variables())
     for name, default in variables().items():
         if isinstance(default, str | float | int):
