@@ -94,6 +94,14 @@ def day_number(day: date) -> int:
     return day.year * 10_000 + day.month * 100 + day.day
 
 
+def day_of(value: object) -> date | None:
+    """The day that a YYYYMMDD names; None for a sentinel and for everything else."""
+    if not is_day(value) or value in (OPEN_END, NEVER_STARTED):
+        return None
+    number = int(str(value))
+    return date(number // 10_000, number // 100 % 100, number % 100)
+
+
 def is_day(value: object) -> bool:
     """True for an int that is YYYYMMDD of a day of the calendar; floats, bools and 20240231 are not."""
     if type(value) is not int or not 1_01_01 <= value <= OPEN_END:

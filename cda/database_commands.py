@@ -10,7 +10,7 @@ import click
 
 from backends.embedded import EmbeddedPostgres
 from cda.entry_point_group import EntryPointGroup
-from cda.errors import UnavailableError, UsageError
+from cda.errors import UsageError
 
 if TYPE_CHECKING:
     from cda.settings import Settings
@@ -70,13 +70,12 @@ def _server(settings: "Settings") -> str:
 
 
 def _migrated(settings: "Settings") -> list[str]:
-    try:
-        from backends.migrations import migrate as apply
-        from backends.postgres import Database
-    except ModuleNotFoundError as error:
-        raise UnavailableError(f"the database driver {error.name} is missing: install the extra `pgvector`") from None
-    given = settings.database_url
-    database = Database(given.get_secret_value() if given else EmbeddedPostgres(settings.postgres_path).url)
+    from backends.factory import open_database
+    from backends.pgvector_config import PgVectorConfig
+
+    database = open_database(PgVectorConfig(settings.database_url, settings.postgres_path))
+    from backends.migrations import migrate as apply
+
     try:
         return apply(database)
     finally:

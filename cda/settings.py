@@ -43,9 +43,9 @@ class Settings(BaseSettings):
     home: Annotated[Path, Field(validation_alias=_named("CDA_HOME"))] = Field(default_factory=default_home)
     store: Annotated[Path | None, Field(validation_alias=_named("CDA_STORE"))] = None
     trace_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_TRACE_DIR"))] = None
-    vector_backend: Annotated[Literal["local", "pgvector"], Field(validation_alias=_named("CDA_VECTOR_BACKEND"))] = (
-        "local"
-    )
+    vector_backend: Annotated[
+        Literal["local", "pinecone", "pgvector"], Field(validation_alias=_named("CDA_VECTOR_BACKEND"))
+    ] = "local"
     database_url: Annotated[SecretStr | None, Field(validation_alias=_named("DATABASE_URL"))] = None
     pgvector_hnsw: Annotated[bool, Field(validation_alias=_named("CDA_PGVECTOR_HNSW"))] = False
     embedder: Annotated[
@@ -54,7 +54,9 @@ class Settings(BaseSettings):
     reranker: Annotated[
         Literal["rrf", "weighted", "date_aware", "adaptive"], Field(validation_alias=_named("CDA_RERANKER"))
     ] = "adaptive"
-    lexical: Annotated[Literal["tantivy", "rank-bm25"], Field(validation_alias=_named("CDA_LEXICAL"))] = "tantivy"
+    lexical: Annotated[Literal["tantivy", "rank-bm25", "postgres"], Field(validation_alias=_named("CDA_LEXICAL"))] = (
+        "tantivy"
+    )
     reasoner: Annotated[Literal["criteria"], Field(validation_alias=_named("CDA_REASONER"))] = "criteria"
     policy_tools: Annotated[Literal["inprocess", "mcp"], Field(validation_alias=_named("CDA_POLICY_TOOLS"))] = (
         "inprocess"
@@ -62,6 +64,24 @@ class Settings(BaseSettings):
     fault: Annotated[Fault | None, Field(validation_alias=_named("CDA_FAULT"))] = None
     run_timeout_s: Annotated[float, Field(gt=0, validation_alias=_named("CDA_RUN_TIMEOUT_S"))] = 900.0
     max_iterations: Annotated[int, Field(ge=1, le=10, validation_alias=_named("CDA_MAX_ITERATIONS"))] = 3
+
+    manifests: Annotated[Path | None, Field(validation_alias=_named("CDA_MANIFESTS"))] = None
+    pinecone_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("PINECONE_API_KEY"))] = None
+    pinecone_host: Annotated[str | None, Field(validation_alias=_named("CDA_PINECONE_HOST"))] = None
+    pinecone_index: Annotated[
+        str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?$", validation_alias=_named("CDA_PINECONE_INDEX"))
+    ] = "cda-policies"
+    pinecone_namespace: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$", validation_alias=_named("CDA_PINECONE_NAMESPACE"))
+    ] = "cda"
+    pinecone_cloud: Annotated[Literal["aws", "gcp", "azure"], Field(validation_alias=_named("CDA_PINECONE_CLOUD"))] = (
+        "aws"
+    )
+    pinecone_region: Annotated[str, Field(validation_alias=_named("CDA_PINECONE_REGION"))] = "us-east-1"
+    pinecone_tags: Annotated[
+        str, Field(pattern=r"^([^=,]+=[^=,]+(,[^=,]+=[^=,]+)*)?$", validation_alias=_named("CDA_PINECONE_TAGS"))
+    ] = ""
+    pinecone_protected: Annotated[bool, Field(validation_alias=_named("CDA_PINECONE_PROTECTED"))] = False
 
     @cached_property
     def store_path(self) -> Path:
@@ -72,6 +92,11 @@ class Settings(BaseSettings):
     def trace_path(self) -> Path:
         """The folder of run traces."""
         return self.trace_dir or self.home / "traces"
+
+    @cached_property
+    def manifests_path(self) -> Path:
+        """The folder of the manifests and pointers of indexes on services."""
+        return self.manifests or self.home / "manifests"
 
     @cached_property
     def index_path(self) -> Path:

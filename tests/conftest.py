@@ -24,6 +24,8 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "DATABASE_URL",
     ):
         monkeypatch.delenv(name, raising=False)
+    for name in ("PINECONE_API_KEY", "CDA_PINECONE_HOST", "CDA_PINECONE_INDEX", "PINECONE_CONTROLLER_HOST"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CDA_HOME", str(tmp_path / "cda-home"))
 
 

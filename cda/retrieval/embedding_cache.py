@@ -57,11 +57,16 @@ class EmbeddingCache:
             self._db.close()
 
 
+def text_key(text: str) -> str:
+    """What stands for a text in the cache."""
+    return sha256(text.encode("utf-8")).hexdigest()
+
+
 def embed_all(
     embedder: Embedder, texts: Sequence[str], *, cache: EmbeddingCache | None = None, progress: Progress | None = None
 ) -> tuple[Vectors, int]:
     """The vectors of all texts, in order, and how many had to be embedded. Equal texts are embedded once."""
-    keys = [sha256(text.encode("utf-8")).hexdigest() for text in texts]
+    keys = [text_key(text) for text in texts]
     rows: dict[str, list[int]] = {}
     for row, key in enumerate(keys):
         rows.setdefault(key, []).append(row)

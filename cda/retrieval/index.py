@@ -1,7 +1,7 @@
 """The index of one corpus under one embedder: built beside its place, put there whole, refused when it does not match.
 
 manifest.json   what it was built from; its sha256 is the provenance of every answer
-vectors/        the local backend's target
+vectors/        the local backend's target; not there when the vectors are on a service
 lexical/        postings
 titles.npz      one vector a policy title, and each clause's title by the clause's place in the order of ids
 tfidf.npz       the fit, when the embedder was fitted
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.base import IndexSpec, Record, Vector, root_hash
+from backends.base import IndexSpec, Record, Vector, VectorBackend, root_hash
 from backends.errors import IndexAbsent, IndexMismatch
 from backends.local import LocalBackend
 from backends.schema import POLICY, Meta
@@ -54,6 +54,7 @@ class Manifest:
     analyzer: str
     count: int
     root: str
+    local_vectors: bool = True
     format: int = FORMAT
 
     @property
@@ -77,11 +78,19 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the vectors are: a target of a backend, made from the index's own corpus and embedder."""
+
+    backend: VectorBackend
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class OpenIndex:
     """An index that matches its corpus and embedder, ready to search."""
 
     manifest: Manifest
-    backend: LocalBackend
+    vectors: Placed
     lexical: LexicalIndex
     title_vectors: Vectors
     title_of: NDArray[np.int32]  # by the clause's place in `lexical.ids`
@@ -94,10 +103,11 @@ class OpenIndex:
         return {i: cosine[row] for i, row in title.items()}
 
 
-def place(root: Path, store: ClauseStore, name: EmbedderName) -> Path:
+def place(root: Path, store: ClauseStore, name: EmbedderName, *, local_vectors: bool = True) -> Path:
     """Where the index of this corpus under this embedder lives: any change of either is another place."""
     parts = [store.digest, stable_identity(name), POLICY.digest, ANALYZER, str(FORMAT)]
-    return root / f"{name}-{sha256(json.dumps(parts).encode('utf-8')).hexdigest()[:16]}"
+    kind = name if local_vectors else f"{name}-beside-service"
+    return root / f"{kind}-{sha256(json.dumps(parts).encode('utf-8')).hexdigest()[:16]}"
 
 
 def ensure_index(
@@ -107,13 +117,17 @@ def ensure_index(
     *,
     cache: EmbeddingCache | None = None,
     progress: Progress | None = None,
+    local_vectors: bool = True,
 ) -> tuple[Path, Embedder]:
-    """The folder of this corpus's index, built first when there is none, and the embedder that queries it."""
-    folder = place(root, store, name)
+    """The folder of this corpus's index, built first when there is none, and the embedder that queries it.
+
+    Without `local_vectors` it is what searches need beside the vectors of a service: words, codes and titles.
+    """
+    folder = place(root, store, name, local_vectors=local_vectors)
     if not (folder / "manifest.json").exists():
         clauses = tuple(store.clauses())
         embedder = for_building(name, lambda: [indexed_text(clause) for clause in clauses], models_folder(root))
-        build_index(store, embedder, folder, cache=cache, progress=progress)
+        build_index(store, embedder, folder, cache=cache, progress=progress, local_vectors=local_vectors)
         return folder, embedder
     return folder, for_searching(name, folder, models_folder(root))
 
@@ -125,11 +139,12 @@ def build_index(
     *,
     cache: EmbeddingCache | None = None,
     progress: Progress | None = None,
+    local_vectors: bool = True,
 ) -> Built:
     """Build the whole index into `folder`, or nothing. An index that is already there is replaced."""
     clauses = sorted(store.clauses(), key=lambda clause: clause.clause_id)
     titles = sorted({clause.policy_title for clause in clauses})
-    texts = [*map(indexed_text, clauses), *titles]
+    texts = [*(map(indexed_text, clauses) if local_vectors else ()), *titles]
     vectors, embedded = embed_all(embedder, texts, cache=cache, progress=progress)
     ids = [clause.clause_id for clause in clauses]
     metas = [meta_of(clause) for clause in clauses]
@@ -138,15 +153,16 @@ def build_index(
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
-        spec = IndexSpec(POLICY, embedder.identity, embedder.dim)
-        backend = LocalBackend(draft)
-        backend.ensure(TARGET, spec)
-        backend.upsert(TARGET, spec, map(Record, ids, vectors, metas, hashes))
-        backend.close()
+        if local_vectors:
+            spec = IndexSpec(POLICY, embedder.identity, embedder.dim)
+            backend = LocalBackend(draft)
+            backend.ensure(TARGET, spec)
+            backend.upsert(TARGET, spec, map(Record, ids, vectors, metas, hashes))
+            backend.close()
         LexicalIndex.build(draft / "lexical", POLICY, _entries(clauses, metas, hashes))
         number = {title: i for i, title in enumerate(titles)}
         title_of = np.asarray([number[clause.policy_title] for clause in clauses], dtype=np.int32)
-        np.savez(draft / "titles.npz", vectors=vectors[len(clauses) :], title_of=title_of)
+        np.savez(draft / "titles.npz", vectors=vectors[len(texts) - len(titles) :], title_of=title_of)
         if isinstance(embedder, TfidfEmbedder):
             embedder.save(draft / FIT_FILE)
         root = root_hash(zip(ids, hashes, strict=True))
@@ -158,8 +174,9 @@ def build_index(
     return Built(folder, manifest, embedded)
 
 
-def open_index(folder: Path, store: ClauseStore, embedder: Embedder) -> OpenIndex:
-    """Open an index for this corpus and this embedder. IndexAbsent, or IndexMismatch that names what differs."""
+def open_index(folder: Path, store: ClauseStore, embedder: Embedder, *, vectors: Placed | None = None) -> OpenIndex:
+    """Open an index for this corpus and this embedder; `vectors` for one that keeps them elsewhere. IndexAbsent, or
+    IndexMismatch that names what differs."""
     manifest = read_manifest(folder)
     for what, held, wanted in (
         ("format", manifest.format, FORMAT),
@@ -173,13 +190,18 @@ def open_index(folder: Path, store: ClauseStore, embedder: Embedder) -> OpenInde
             raise IndexMismatch(
                 f"the index {folder} was built with {what} {held!r}, this run has {wanted!r}; build the index again"
             )
+    vectors = vectors or _local_vectors(folder, manifest)
+    with np.load(folder / "titles.npz", allow_pickle=False) as titles:
+        lexical = LexicalIndex.open(folder / "lexical", POLICY)
+        return OpenIndex(manifest, vectors, lexical, titles["vectors"], titles["title_of"])
+
+
+def _local_vectors(folder: Path, manifest: Manifest) -> Placed:
     backend = LocalBackend(folder)
     info = backend.describe(TARGET)
     if info is None or (info.count, info.root) != (manifest.count, manifest.root):
         raise IndexMismatch(f"the vectors under {folder} are not those of its manifest; build the index again")
-    with np.load(folder / "titles.npz", allow_pickle=False) as titles:
-        lexical = LexicalIndex.open(folder / "lexical", POLICY)
-        return OpenIndex(manifest, backend, lexical, titles["vectors"], titles["title_of"])
+    return Placed(backend, TARGET)
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -22,12 +22,13 @@ from cda.errors import PolicyToolError
 from cda.retrieval.codes import all_forms, codes_in
 from cda.retrieval.documents import ClauseStore, hash_read, stems_of, view_of
 from cda.retrieval.fusion import Fused, Rule, Signals, fuse
-from cda.retrieval.index import TARGET, open_index
+from cda.retrieval.index import Placed, open_index
 from cda.retrieval.legs import DEPTH, Leg, Legs
 from cda.retrieval.reference_bm25 import ReferenceBm25
 from cda.retrieval.words import has_words, stems
 from corpus.model import Clause
 
+Lexical = Literal["tantivy", "rank-bm25", "postgres"]
 Hydrated = dict[tuple[str, str], Clause | None]  # of one call: id and indexed hash to the clause, if it is that
 
 
@@ -48,6 +49,14 @@ class TextLeg(Protocol):
         ...
 
 
+class WordLegs(TextLeg, Protocol):
+    """Scores words, and codes too."""
+
+    def codes(self, codes: Sequence[str], where: Where, depth: int = DEPTH) -> Leg:
+        """Those with most of the codes first; equal ones share a rank."""
+        ...
+
+
 class PolicySearch:
     """Answers queries from one index of one store. Thread-safe; holds no clause text."""
 
@@ -58,14 +67,18 @@ class PolicySearch:
         folder: Path,
         *,
         rule: Rule = "adaptive",
-        lexical: Literal["tantivy", "rank-bm25"] = "tantivy",
+        lexical: Lexical = "tantivy",
+        vectors: Placed | None = None,
+        words: WordLegs | None = None,
     ) -> None:
-        """Open the index in `folder`; raises IndexAbsent or IndexMismatch unless it is this store's and embedder's."""
+        """Open the index in `folder`, and search its own vectors and words or those placed elsewhere; raises
+        IndexAbsent or IndexMismatch unless it is this store's and embedder's."""
         self._store = store
         self._embedder = embedder
-        self._index = open_index(folder, store, embedder)
+        self._index = open_index(folder, store, embedder, vectors=vectors)
         self._rule: Rule = rule
-        self._text: TextLeg = self._index.lexical if lexical == "tantivy" else ReferenceBm25(tuple(store.clauses()))
+        self._words: WordLegs = words or self._index.lexical
+        self._text: TextLeg = ReferenceBm25(tuple(store.clauses())) if lexical == "rank-bm25" else self._words
 
     @property
     def manifest_digest(self) -> str:
@@ -95,14 +108,15 @@ class PolicySearch:
             raise PolicyToolError("invalid_argument", str(why)) from None
         wanted = all_forms(codes)
         vectors = self._embedder.embed(queries)
-        pages = self._index.backend.search(TARGET, self._index.manifest.spec, vectors, k=DEPTH, where=where)
+        placed = self._index.vectors
+        pages = placed.backend.search(placed.target, self._index.manifest.spec, vectors, k=DEPTH, where=where)
         known: Hydrated = {}
         by_codes: dict[tuple[str, ...], Leg] = {}  # the queries of a plan mostly name the same codes
         answers = []
         for query, vector, page in zip(queries, vectors, pages, strict=True):
             said = tuple(sorted({*wanted, *codes_in(query), *codes_in(query.upper())}))
             if said not in by_codes:
-                by_codes[said] = self._index.lexical.codes(said, where)
+                by_codes[said] = self._words.codes(said, where)
             legs = Legs(Leg(hits=page.hits), self._text.text(query, where), by_codes[said])
             ranked = fuse(self._rule, legs, self._signals(_Asked(query, vector, said, codes, as_of), legs, known))
             hits, dropped = self._hydrate(ranked, legs, k, known)

@@ -18,7 +18,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult, TextContent
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from cda.contracts.policy_tools import ERROR_CODES, ClauseView, CodeView, RiderView, SearchAnswer, VersionView
 from cda.errors import PolicyToolError, UnavailableError
@@ -183,7 +183,8 @@ def settings_environment(settings: Settings) -> dict[str, str]:
         value = getattr(settings, name)
         alias = field.validation_alias
         if value is not None and alias is not None:
-            found[str(getattr(alias, "choices", [alias])[0])] = str(value)
+            said = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            found[str(getattr(alias, "choices", [alias])[0])] = said
     return found
 
 

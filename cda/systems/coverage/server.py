@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from cda.contracts.policy_tools import ClauseView, CodeView, PolicyTools
 from cda.errors import UsageError
-from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ServedTool, ToolServer
@@ -24,6 +23,7 @@ from cda.systems.coverage.tool_arguments import (
     SearchPoliciesArguments,
 )
 from cda.systems.coverage.tools import InProcessPolicyTools
+from cda.systems.coverage.vector_backend import open_policy_search
 from corpus.store import CorpusStore
 
 INSTRUCTIONS = (
@@ -70,8 +70,7 @@ def run_policy_server(
 def _open_search(settings: Settings, store: CorpusStore) -> PolicySearch:
     if settings.embedder == "minilm-int8-dynamic":
         raise UsageError("CDA_EMBEDDER: the server searches with minilm-int8 or tfidf")
-    folder, embedder = ensure_index(store, settings.embedder, settings.index_path)
-    return PolicySearch(store, embedder, folder, rule=settings.reranker, lexical=settings.lexical)
+    return open_policy_search(settings, store)
 
 
 def _served(tools: PolicyTools) -> tuple[ServedTool[Any], ...]:

@@ -11,10 +11,10 @@ from cda.contracts.policy_tools import PolicyTools
 from cda.errors import UnavailableError
 from cda.retrieval.embedders import models_folder, start_loading
 from cda.retrieval.embedding_cache import EmbeddingCache
-from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from cda.settings import Settings
 from cda.systems.coverage.tools import InProcessPolicyTools
+from cda.systems.coverage.vector_backend import open_policy_search
 from corpus import BUILTIN
 from corpus.store import CorpusStore
 
@@ -58,13 +58,11 @@ def open_store(settings: Settings, *, say: Say) -> CorpusStore:
 
 
 def open_search(settings: Settings, store: CorpusStore, *, say: Say) -> PolicySearch:
-    """The search over the store's index, built when there is none for this store and embedder."""
+    """The search over the store's index; one on this machine is built when there is none for this store and
+    embedder."""
     progress = _Progress(say)
     with _writing(settings.home), closing(EmbeddingCache(settings.home / "embeddings.sqlite")) as cache:
-        folder, embedder = ensure_index(
-            store, settings.embedder, settings.index_path, cache=cache, progress=progress.heard
-        )
-    return PolicySearch(store, embedder, folder, rule=settings.reranker, lexical=settings.lexical)
+        return open_policy_search(settings, store, cache=cache, progress=progress.heard)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The filter language: what can be made, what it means, and that every compiler agrees with the oracle."""
 
+import json
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import tantivy
 from conformance.backend import SPEC, X, meta, put
+from doubles import pinecone_rules as service
 from embedded_server import TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +36,8 @@ from backends.filters import (
 )
 from backends.local import LocalBackend
 from backends.pgvector import PgVectorBackend
+from backends.pinecone_filters import compile_filter
+from backends.pinecone_records import stored
 from backends.postgres import Database
 from backends.schema import POLICY, Field, Kind, Schema, window
 from backends.sqlfilters import compile_sql
@@ -150,6 +154,21 @@ def test_a_field_whose_name_is_no_identifier_becomes_no_sql() -> None:
         compile_sql(Eq(field, "a"), Schema("odd", (field,), field.name))
 
 
+def by_pinecone(rows: list[dict[str, Any]], where: Where) -> list[int]:
+    compiled = compile_filter(where, POLICY)
+    if compiled is None:
+        return []
+    service.check_filter(compiled)
+    told = [json.loads(json.dumps(stored(Record("r", X[0], held, "h"))["metadata"])) for held in rows]
+    kept = [service.check_metadata(metadata, service.Semantics()) for metadata in told]
+    of_today, of_before = (
+        [row for row, metadata in enumerate(kept) if service.admits(compiled, metadata, semantics)]
+        for semantics in (service.Semantics(), service.Semantics(ne_matches_absent=True))
+    )
+    assert of_today == of_before
+    return of_today
+
+
 @pytest.mark.promise("backends.filter_parity")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(metas(), min_size=1, max_size=12), FILTERS)
@@ -158,6 +177,7 @@ def test_every_compiler_admits_what_the_oracle_admits(rows: list[dict[str, Any]]
     assert by_mask(rows, where) == expected
     assert by_tantivy(rows, where) == expected
     assert by_local(rows, where) == expected
+    assert by_pinecone(rows, where) == expected
 
 
 @pytest.mark.promise("backends.boundaries")
@@ -178,6 +198,7 @@ def test_eligibility_means_the_same_everywhere(
     assert [row for row, held in enumerate(rows) if evaluate(where, held)] == expected
     assert by_mask(rows, where) == expected
     assert by_tantivy(rows, where) == expected
+    assert by_pinecone(rows, where) == expected
 
 
 @pytest.mark.promise("backends.boundaries")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CountingEmbedder, small_corpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from retrieval_world import CountingEmbedder, small_corpus
 
 from cda.errors import UnavailableError
 from cda.retrieval import minilm, requantise

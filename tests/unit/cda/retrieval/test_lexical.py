@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from conftest import FakeStore, make_clause, small_corpus
+from retrieval_world import FakeStore, make_clause, small_corpus
 
 from backends.errors import IndexAbsent, IndexMismatch
 from backends.filters import Everything, eligible

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CountingEmbedder, FakeStore, PlantedEmbedder, make_clause, small_corpus
+from retrieval_world import CountingEmbedder, FakeStore, PlantedEmbedder, make_clause, small_corpus
 
 from backends.errors import IndexAbsent, IndexMismatch
 from cda.errors import PolicyToolError

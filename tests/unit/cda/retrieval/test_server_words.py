@@ -5,10 +5,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from conftest import FakeStore, make_clause, small_corpus
 from embedded_server import TestServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from retrieval_world import FakeStore, make_clause, small_corpus
 
 from backends.errors import IndexAbsent, IndexMismatch
 from backends.filters import Everything, Where, eligible

@@ -1,0 +1,71 @@
+"""A backend by its name. Its client library is loaded here, when it is the one that was asked for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from backends.base import VectorBackend
+from backends.embedded import EmbeddedPostgres
+from backends.errors import BackendError
+from backends.pgvector_config import PgVectorConfig
+from backends.pinecone_config import PineconeConfig
+from backends.schema import Schema
+from backends.words import WordIndex
+
+if TYPE_CHECKING:
+    from backends.postgres import Database
+
+BackendName = Literal["local", "pinecone", "pgvector"]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendConfig:
+    """Which backend, and what it needs. `root` is the folder of local targets."""
+
+    name: BackendName
+    root: Path
+    pinecone: PineconeConfig | None = None
+    pgvector: PgVectorConfig | None = None
+
+
+def open_backend(config: BackendConfig) -> VectorBackend:
+    """The backend, not yet asked anything. BackendError when its library or its configuration is missing."""
+    match config.name:
+        case "local":
+            from backends.local import LocalBackend
+
+            return LocalBackend(config.root)
+        case "pinecone":
+            if config.pinecone is None:
+                raise BackendError("the pinecone backend needs PINECONE_API_KEY")
+            try:
+                from backends.pinecone import PineconeBackend
+            except ModuleNotFoundError as error:
+                raise BackendError(f"the pinecone backend needs {error.name}: install the extra `pinecone`") from None
+            return PineconeBackend(config.pinecone)
+        case "pgvector":
+            if config.pgvector is None:
+                raise BackendError("the pgvector backend needs a database")
+            database = open_database(config.pgvector)
+            from backends.pgvector import PgVectorBackend
+
+            return PgVectorBackend(database, hnsw=config.pgvector.hnsw)
+
+
+def open_words(config: PgVectorConfig, schema: Schema, analyzer: str) -> WordIndex:
+    """The word indexes of the database. BackendError as `open_database`."""
+    database = open_database(config)
+    from backends.pgwords import PgWords
+
+    return PgWords(database, schema, analyzer)
+
+
+def open_database(config: PgVectorConfig) -> "Database":
+    """The database, not yet connected. BackendUnavailable when the embedded server is needed and does not run;
+    BackendError without the driver."""
+    try:
+        from backends.postgres import Database
+    except ModuleNotFoundError as error:
+        raise BackendError(f"Postgres needs {error.name}: install the extra `pgvector`") from None
+    given = config.database_url
+    return Database(given.get_secret_value() if given else EmbeddedPostgres(config.folder).url)

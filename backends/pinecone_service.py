@@ -1,0 +1,311 @@
+"""Pinecone's client library, wrapped: its objects become our values here, its errors ours, and nothing of it leaves.
+
+Written for pinecone 9.1 to 10: index creation by keywords, the vectors API, attribute access only. The library tries a
+request up to four times by itself; `backends.deadlines` bounds the whole by wall clock and goes on where it gives up.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pinecone import Index, Pinecone, ServerlessSpec
+from pinecone.errors import exceptions as sdk
+
+from backends.base import Usage
+from backends.deadlines import Call, DeadlineOver, start
+from backends.errors import AccessRefused, BackendError, BackendUnavailable, IndexAbsent, IndexMismatch
+from backends.pinecone_config import PineconeConfig
+
+T = TypeVar("T")
+
+LIST_PAGE = 100  # ids a page: pinecone 10.2 refuses more
+_ATTEMPTS = 4  # of the library for one request
+_PASSING = (
+    sdk.RateLimitError,
+    sdk.ServiceError,
+    sdk.PineconeConnectionError,
+    sdk.PineconeTimeoutError,
+    sdk.ResponseParsingError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """What the control plane tells of an index."""
+
+    host: str
+    dim: int | None
+    metric: str | None
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One stored vector as the service tells it; score is 0 outside a query."""
+
+    id: str
+    score: float
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The matches of one query, and the log position up to which it saw writes, if the service told."""
+
+    matches: tuple[Match, ...]
+    reconciled: int | None
+
+
+class PineconeService:
+    """One index of one account. Every verb may raise BackendUnavailable, AccessRefused, IndexAbsent or BackendError;
+    verbs that `begin_` return at once and raise from `finished`."""
+
+    def __init__(self, config: PineconeConfig) -> None:
+        self.config = config
+        self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="pinecone")
+        self._lock = threading.Lock()
+        self._counting = threading.Lock()
+        self._index: Index | None = None
+        self._facts: IndexFacts | None = None
+        self._usage = Usage()
+        try:
+            self._client = Pinecone(
+                api_key=config.api_key.get_secret_value(),
+                host=config.host,
+                timeout=config.read_deadline_s / _ATTEMPTS,
+                connection_pool_maxsize=32,
+            )
+        except sdk.PineconeValueError:
+            raise AccessRefused("the key in PINECONE_API_KEY holds blanks or other signs that no key has") from None
+
+    def __repr__(self) -> str:
+        return f"PineconeService(index={self.config.index!r})"
+
+    @property
+    def usage(self) -> Usage:
+        """Counted since the object was made."""
+        return self._usage
+
+    # control plane
+
+    def index_facts(self) -> IndexFacts | None:
+        """What the index is, asked once; None when there is none of that name."""
+        with self._lock:
+            if self._facts is None or not self._facts.ready:
+                self._facts = self._read("describe the index", self._described)
+            return self._facts
+
+    def create_index(self, dim: int) -> IndexFacts:
+        """Make the serverless index and wait until it is ready."""
+        config = self.config
+
+        def create() -> None:
+            # A conflict: a lost answer was asked for again, or somebody was faster. What is there is looked at next.
+            with suppress(sdk.ConflictError):
+                self._client.indexes.create(
+                    name=config.index,
+                    dimension=dim,
+                    metric="cosine",
+                    spec=ServerlessSpec(cloud=config.cloud, region=config.region),
+                    deletion_protection="enabled" if config.deletion_protection else "disabled",
+                    tags={**config.tags, "made-by": "cda"},
+                    timeout=-1,
+                )
+
+        self._write("create the index", create)
+        ends, pause = time.monotonic() + config.create_deadline_s, 0.05
+        while (facts := self.index_facts()) is None or not facts.ready:
+            if time.monotonic() + pause > ends:
+                raise BackendUnavailable(
+                    f"the Pinecone index {config.index!r} is not ready after {config.create_deadline_s:g} s; try later"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, 5.0)
+        return facts
+
+    def _described(self) -> IndexFacts | None:
+        try:
+            model = self._client.indexes.describe(self.config.index)
+        except sdk.NotFoundError:
+            return None
+        return IndexFacts(str(model.host or ""), model.dimension, str(model.metric), bool(model.status.ready))
+
+    # data plane
+
+    def begin_query(
+        self, namespace: str, vector: Sequence[float], k: int, where: Mapping[str, Any] | None
+    ) -> Call[Answer]:
+        """Ask for the k nearest under a filter."""
+        index = self._data()
+
+        def query() -> Answer:
+            found = index.query(
+                top_k=k,
+                vector=list(vector),
+                namespace=namespace,
+                filter=dict(where) if where is not None else None,
+                include_metadata=True,
+            )
+            self._count(read_units=found.usage.read_units if found.usage else None)
+            matches = tuple(Match(one.id, float(one.score), dict(one.metadata or {})) for one in found.matches)
+            return Answer(matches, found.response_info.lsn_reconciled if found.response_info else None)
+
+        return self._begin(query, self.config.read_deadline_s)
+
+    def begin_upsert(self, namespace: str, vectors: Sequence[Mapping[str, Any]], size: int) -> Call[tuple[int, int]]:
+        """Write vectors; the service's own count of them, and the log position (-1 when it told none)."""
+        index = self._data()
+        timeout = self.config.write_deadline_s / _ATTEMPTS
+
+        def upsert() -> tuple[int, int]:
+            told = index.upsert(vectors=list(vectors), namespace=namespace, timeout=timeout)
+            self._count(bytes_sent=size)
+            position = told.response_info.lsn_committed if told.response_info else None
+            return told.upserted_count, -1 if position is None else position
+
+        return self._begin(upsert, self.config.write_deadline_s)
+
+    def begin_fetch(self, namespace: str, ids: Sequence[str]) -> Call[tuple[Match, ...]]:
+        """The stored metadata of those ids that exist."""
+        index = self._data()
+
+        def fetch() -> tuple[Match, ...]:
+            found = index.fetch(ids=list(ids), namespace=namespace)
+            self._count(read_units=found.usage.read_units if found.usage else None)
+            return tuple(Match(name, 0.0, dict(one.metadata or {})) for name, one in sorted(found.vectors.items()))
+
+        return self._begin(fetch, self.config.read_deadline_s)
+
+    def begin_delete(self, namespace: str, ids: Sequence[str]) -> Call[None]:
+        """Remove exactly these ids."""
+        index = self._data()
+
+        def delete() -> None:
+            index.delete(ids=list(ids), namespace=namespace, timeout=self.config.write_deadline_s / _ATTEMPTS)
+            self._count()
+
+        return self._begin(delete, self.config.write_deadline_s)
+
+    def list_ids(self, namespace: str, after: str | None, limit: int) -> tuple[list[str], str | None]:
+        """A page of at most LIST_PAGE ids and the token of the next."""
+        index = self._data()
+
+        def page() -> tuple[list[str], str | None]:
+            found = index.list_paginated(namespace=namespace, limit=min(limit, LIST_PAGE), pagination_token=after)
+            self._count(read_units=found.usage.read_units if found.usage else None)
+            following = found.pagination.next if found.pagination else None
+            return [one.id for one in found.vectors if one.id is not None], following or None
+
+        return self._read("list ids", page)
+
+    def namespaces(self) -> dict[str, int]:
+        """Every namespace of the index with its count of vectors, which lags."""
+        index = self._data()
+
+        def counted() -> dict[str, int]:
+            found = index.describe_index_stats()
+            self._count()
+            return {name: held.vector_count for name, held in found.namespaces.items()}
+
+        return self._read("count the namespaces", counted)
+
+    def drop_namespace(self, namespace: str) -> None:
+        """Remove a namespace with all it holds; one that is not there is fine."""
+        index = self._data()
+
+        def drop() -> None:
+            with suppress(sdk.NotFoundError):
+                index.delete_namespace(name=namespace, timeout=self.config.write_deadline_s / _ATTEMPTS)
+            self._count()
+
+        self._write("drop a namespace", drop)
+
+    def finished(self, what: str, call: Call[T]) -> T:
+        """The result of begun work; `what` names it in an error."""
+        try:
+            return call.result()
+        except DeadlineOver as over:
+            raise _unavailable(what, over.last) from None
+        except Exception as error:  # the one place where the library's errors become ours
+            raise _translated(what, error) from None
+
+    def close(self) -> None:
+        """Let what is under way end by itself and take no more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._index is not None:
+            self._index.close()
+        self._client.close()
+
+    def _data(self) -> Index:
+        facts = self.index_facts()
+        if facts is None:
+            raise IndexAbsent(
+                f"there is no Pinecone index {self.config.index!r}; check CDA_PINECONE_INDEX, "
+                "or run `cda corpus index --backend pinecone`, which makes it"
+            )
+        if not facts.ready or not facts.host:
+            raise BackendUnavailable(
+                f"the Pinecone index {self.config.index!r} is not ready yet; try again in a minute"
+            )
+        if facts.metric != "cosine":
+            raise IndexMismatch(
+                f"the Pinecone index {self.config.index!r} has the metric {facts.metric!r}, not 'cosine'; "
+                "set CDA_PINECONE_INDEX to another name"
+            )
+        with self._lock:
+            if self._index is None:
+                self._index = self._client.index(host=facts.host)
+            return self._index
+
+    def _begin(self, work: Callable[[], T], deadline_s: float) -> Call[T]:
+        return start(
+            self._pool,
+            work,
+            deadline_s=deadline_s,
+            passing=lambda error: isinstance(error, _PASSING),
+            asked_pause=lambda error: getattr(error, "retry_after", None),
+        )
+
+    def _read(self, what: str, work: Callable[[], T]) -> T:
+        return self.finished(what, self._begin(work, self.config.read_deadline_s))
+
+    def _write(self, what: str, work: Callable[[], T]) -> T:
+        return self.finished(what, self._begin(work, self.config.write_deadline_s))
+
+    def _count(self, *, bytes_sent: int = 0, read_units: float | None = None) -> None:
+        with self._counting:
+            held = self._usage
+            self._usage = Usage(
+                held.requests + 1, held.bytes_sent + bytes_sent, held.read_units + int(read_units or 0), 0
+            )
+
+
+def _translated(what: str, error: Exception) -> Exception:  # noqa: PLR0911 - one return a kind
+    """Our error for one of the library's. Nothing that the service said is repeated: it may repeat the request."""
+    match error:
+        case sdk.UnauthorizedError():
+            return AccessRefused("Pinecone does not accept the key in PINECONE_API_KEY; set one of this project")
+        case sdk.ForbiddenError() | sdk.PaymentRequiredError():
+            return AccessRefused(
+                f"Pinecone forbids to {what} (HTTP {error.status_code}): a quota, the plan or deletion protection"
+            )
+        case sdk.NotFoundError():
+            return IndexAbsent(f"Pinecone knows no such thing when asked to {what}; build the index first")
+        case _ if isinstance(error, _PASSING):
+            return _unavailable(what, error)
+        case sdk.ApiError():
+            return BackendError(
+                f"Pinecone refuses to {what} (HTTP {error.status_code}); this is a fault of the program"
+            )
+        case sdk.PineconeError():
+            return BackendError(f"the Pinecone library refuses to {what} ({type(error).__name__})")
+    return error
+
+
+def _unavailable(what: str, last: BaseException | None) -> BackendUnavailable:
+    why = f" (HTTP {last.status_code})" if isinstance(last, sdk.ApiError) else ""
+    return BackendUnavailable(f"Pinecone did not {what} in time{why}; nothing is known to be wrong with it, try again")

@@ -1,0 +1,69 @@
+"""The vector backend of the settings, and the search over it."""
+
+from backends.base import IndexSpec, VectorBackend
+from backends.factory import BackendConfig, BackendName, open_backend, open_words
+from backends.pgvector_config import PgVectorConfig
+from backends.pinecone_config import PineconeConfig
+from backends.schema import POLICY
+from cda.contracts.embedding import Embedder
+from cda.errors import UnavailableError
+from cda.retrieval.documents import ClauseStore
+from cda.retrieval.embedding_cache import EmbeddingCache, Progress
+from cda.retrieval.index import Placed, ensure_index
+from cda.retrieval.lifecycle.manifest import live
+from cda.retrieval.lifecycle.shared_files import FolderFiles
+from cda.retrieval.search import PolicySearch
+from cda.retrieval.server_words import ServerWords
+from cda.retrieval.words import ANALYZER
+from cda.settings import Settings
+
+
+def configured_backend(settings: Settings, name: BackendName) -> VectorBackend:
+    """The backend of that name under these settings, not yet asked anything. UnavailableError without its key."""
+    pinecone = _pinecone(settings) if name == "pinecone" else None
+    return open_backend(BackendConfig(name, settings.index_path, pinecone, _pgvector(settings)))
+
+
+def open_policy_search(
+    settings: Settings, store: ClauseStore, *, cache: EmbeddingCache | None = None, progress: Progress | None = None
+) -> PolicySearch:
+    """The search of these settings. What it needs on this machine is built when it is missing; a service's vectors are
+    never built by the way: IndexAbsent names the command."""
+    name = settings.vector_backend
+    folder, embedder = ensure_index(
+        store, settings.embedder, settings.index_path, cache=cache, progress=progress, local_vectors=name == "local"
+    )
+    vectors = None if name == "local" else _live_vectors(settings, name, store, embedder)
+    words = None
+    if settings.lexical == "postgres":
+        words = ServerWords(open_words(_pgvector(settings), POLICY, ANALYZER), store)
+    return PolicySearch(
+        store, embedder, folder, rule=settings.reranker, lexical=settings.lexical, vectors=vectors, words=words
+    )
+
+
+def _live_vectors(settings: Settings, name: BackendName, store: ClauseStore, embedder: Embedder) -> Placed:
+    spec = IndexSpec(POLICY, embedder.identity, embedder.dim)
+    files = FolderFiles(settings.manifests_path)
+    target, _ = live(files, POLICY.name, name, spec=spec, corpus_digest=store.digest)
+    return Placed(configured_backend(settings, name), target)
+
+
+def _pgvector(settings: Settings) -> PgVectorConfig:
+    return PgVectorConfig(settings.database_url, settings.postgres_path, hnsw=settings.pgvector_hnsw)
+
+
+def _pinecone(settings: Settings) -> PineconeConfig:
+    if settings.pinecone_api_key is None:
+        raise UnavailableError("the pinecone backend needs a key; set PINECONE_API_KEY")
+    tags = dict(tag.split("=", 1) for tag in settings.pinecone_tags.split(",") if tag)
+    return PineconeConfig(
+        api_key=settings.pinecone_api_key,
+        index=settings.pinecone_index,
+        namespace=settings.pinecone_namespace,
+        cloud=settings.pinecone_cloud,
+        region=settings.pinecone_region,
+        host=settings.pinecone_host,
+        deletion_protection=settings.pinecone_protected,
+        tags=tags,
+    )
