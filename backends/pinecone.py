@@ -7,6 +7,7 @@ again is also how a deletion gets a log position, since the library tells none f
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
@@ -70,6 +71,7 @@ class PineconeBackend:
 
     def __init__(self, config: PineconeConfig) -> None:
         self._service = PineconeService(config)
+        self._release = weakref.finalize(self, self._service.close)  # also when nobody closes it, and at the end
         self._prefix = f"{config.namespace}."
         self._known: dict[str, TargetInfo] = {}
         self._lock = threading.Lock()
@@ -92,10 +94,12 @@ class PineconeBackend:
         namespace = self._namespace(target)
         if self._service.index_facts() is None:
             return None
+        counted = self._service.begin_namespaces()
         info = self._told(target, self._service.begin_fetch(namespace, [MARKER]))
         if info is None:
             return None
-        return replace(info, count=max(0, self._service.namespaces().get(namespace, 1) - 1))
+        count = self._service.finished("count the namespaces", counted).get(namespace, 1) - 1
+        return replace(info, count=max(0, count))
 
     def ensure(self, target: str, spec: IndexSpec) -> TargetInfo:
         """See `VectorBackend.ensure`; makes the index too when there is none."""
@@ -241,9 +245,8 @@ class PineconeBackend:
 
     def close(self) -> None:
         """Close the connections."""
-        if not self._closed:
-            self._closed = True
-            self._service.close()
+        self._closed = True
+        self._release()
 
     def _page(
         self, namespace: str, vector: list[float], where: Mapping[str, Any] | None, k: int, answer: Answer

@@ -202,7 +202,7 @@ class PineconeService:
 
         return self._read("list ids", page)
 
-    def namespaces(self) -> dict[str, int]:
+    def begin_namespaces(self) -> Call[dict[str, int]]:
         """Every namespace of the index with its count of vectors, which lags."""
         index = self._data()
 
@@ -211,7 +211,11 @@ class PineconeService:
             self._count()
             return {name: held.vector_count for name, held in found.namespaces.items()}
 
-        return self._read("count the namespaces", counted)
+        return self._begin(counted, self.config.read_deadline_s)
+
+    def namespaces(self) -> dict[str, int]:
+        """The same, waited for."""
+        return self.finished("count the namespaces", self.begin_namespaces())
 
     def drop_namespace(self, namespace: str) -> None:
         """Remove a namespace with all it holds; one that is not there is fine."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.base import IndexSpec, Record, Vector, VectorBackend, root_hash
+from backends.checks import require_spec
 from backends.errors import IndexAbsent, IndexMismatch
 from backends.local import LocalBackend
 from backends.schema import POLICY, Meta
@@ -190,7 +191,10 @@ def open_index(folder: Path, store: ClauseStore, embedder: Embedder, *, vectors:
             raise IndexMismatch(
                 f"the index {folder} was built with {what} {held!r}, this run has {wanted!r}; build the index again"
             )
-    vectors = vectors or _local_vectors(folder, manifest)
+    if vectors is None:
+        vectors = _local_vectors(folder, manifest)
+    else:
+        _require_there(vectors, manifest.spec)
     with np.load(folder / "titles.npz", allow_pickle=False) as titles:
         lexical = LexicalIndex.open(folder / "lexical", POLICY)
         return OpenIndex(manifest, vectors, lexical, titles["vectors"], titles["title_of"])
@@ -202,6 +206,18 @@ def _local_vectors(folder: Path, manifest: Manifest) -> Placed:
     if info is None or (info.count, info.root) != (manifest.count, manifest.root):
         raise IndexMismatch(f"the vectors under {folder} are not those of its manifest; build the index again")
     return Placed(backend, TARGET)
+
+
+def _require_there(vectors: Placed, spec: IndexSpec) -> None:
+    """A service that is not as it should be is told before the first question, not in the middle of an answer."""
+    info = vectors.backend.describe(vectors.target)
+    if info is None:
+        name = vectors.backend.capabilities().name
+        raise IndexAbsent(
+            f"the {name} backend has no target {vectors.target!r}; check its settings, "
+            f"or run `cda corpus index --backend {name}`"
+        )
+    require_spec(info, spec)
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -5,16 +5,18 @@ so that a reader sees why it is right.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import FrozenInstanceError, replace
 from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 
-from backends.base import IndexSpec, Record, Scanned, VectorBackend, WriteReport, root_hash
+from backends.base import IndexSpec, Record, Scanned, Usage, VectorBackend, WriteReport, root_hash
+from backends.checks import require_filter
 from backends.errors import BackendError, IndexAbsent, IndexMismatch, InvalidFilter, InvalidRecord
-from backends.filters import All, Contains, Eq, Everything, Nothing, Where, eligible, evaluate
+from backends.filters import All, AnyOf, Contains, Eq, Everything, Ge, In, Le, Nothing, Where, eligible, evaluate
 from backends.schema import CODES_NONE, JURISDICTION_ANY, PLAN_ANY, POLICY, window
 
 DIM = 4
@@ -56,6 +58,21 @@ def put(backend: VectorBackend, records: Iterable[Record]) -> WriteReport:
     report = backend.upsert("t", SPEC, records)
     assert backend.wait_visible("t", report.token, deadline_s=30).confirmed
     return report
+
+
+EVERY_OP: tuple[Where, ...] = (
+    Everything(),
+    Nothing(),
+    Eq(POLICY["payer_id"], "BBB"),
+    Eq(POLICY["effective_end_i"], 20240630),
+    In(POLICY["payer_id"], ("BBB", "nobody")),
+    In(POLICY["payer_id"], ()),
+    Le(POLICY["effective_end_i"], 20240630),
+    Ge(POLICY["effective_end_i"], 20240701),
+    Contains(POLICY["codes"], "J0135"),
+    All((Everything(), Eq(POLICY["payer_id"], "AAA"))),
+    AnyOf((Nothing(), Eq(POLICY["payer_id"], "BBB"))),
+)
 
 
 class BackendConformance:
@@ -354,6 +371,102 @@ class BackendConformance:
         assert backend.search("t2", SPEC, X, k=5, where=Everything())[0].hits == ()
         backend.drop("t2")
         assert self.found(backend, Everything()) == ["a"]
+
+    @pytest.mark.promise("backends.incremental")
+    def test_every_record_finds_itself_after_much_coming_and_going(self, backend: VectorBackend) -> None:
+        random = np.random.default_rng(11)
+        vectors = {f"r{i:03}": random.normal(size=DIM) for i in range(400)}
+        put(backend, [record(name, vector) for name, vector in vectors.items()])
+        gone = sorted(vectors)[::2]
+        backend.delete("t", SPEC, gone)
+        again = {name: random.normal(size=DIM) for name in [*gone[:60], *sorted(vectors)[1:120:2]]}
+        put(backend, [record(name, vector) for name, vector in again.items()])
+        vectors = {name: vector for name, vector in vectors.items() if name not in gone} | again
+        pages = backend.search("t", SPEC, np.asarray([*vectors.values()], dtype=np.float32), k=1, where=Everything())
+        assert [page.hits[0].id for page in pages] == [*vectors]
+        assert sorted(held.id for held in self.held(backend)) == sorted(vectors)
+
+    @pytest.mark.promise("backends.declared")
+    def test_what_is_declared_is_kept_to_its_edge(self, backend: VectorBackend) -> None:
+        declared = backend.capabilities()
+        assert declared == backend.capabilities()
+        with pytest.raises(FrozenInstanceError):
+            declared.max_k = 1  # type: ignore[misc]
+        put(backend, [record("a"), record("b", payer_id="P-1")])
+        assert self.found(backend, Everything(), k=declared.max_k) == ["a", "b"]
+        with pytest.raises(ValueError, match="k must be"):
+            self.found(backend, Everything(), k=declared.max_k + 1)
+        widest = declared.max_in_values or 20_000
+        payers = tuple(f"P-{i}" for i in range(widest))
+        assert self.found(backend, In(POLICY["payer_id"], payers)) == ["b"]
+        if declared.max_in_values is not None:
+            with pytest.raises(InvalidFilter, match="values"):
+                self.found(backend, In(POLICY["payer_id"], (*payers, "one more")))
+
+    @pytest.mark.promise("backends.declared")
+    @pytest.mark.parametrize("where", EVERY_OP, ids=lambda where: type(where).__name__)
+    def test_an_operator_is_served_or_refused_and_never_dropped(self, backend: VectorBackend, where: Where) -> None:
+        rows = [record("a", codes=("J0135",)), record("b", payer_id="BBB"), record("c", effective_end_i=20240630)]
+        put(backend, rows)
+        try:
+            require_filter(backend.capabilities(), where)
+        except InvalidFilter:
+            with pytest.raises(InvalidFilter):
+                self.found(backend, where)
+        else:
+            assert self.found(backend, where) == [row.id for row in rows if evaluate(where, row.meta)]
+
+    @pytest.mark.promise("backends.declared")
+    def test_a_wide_record_lands_or_is_refused_by_name(self, backend: VectorBackend) -> None:
+        codes = tuple(f"C{i:05}" for i in range(12_000))
+        report = put(backend, [record("a"), record("wide", codes=codes), record("b")])
+        limit = backend.capabilities().max_meta_bytes
+        refused = limit is not None and sum(map(len, codes)) > limit
+        assert [failure.id for failure in report.failed] == (["wide"] if refused else [])
+        assert sorted(report.accepted) == (["a", "b"] if refused else ["a", "b", "wide"])
+        where = Contains(POLICY["codes"], "C11999")
+        assert self.found(backend, where) == ([] if refused else ["wide"])
+
+    @pytest.mark.promise("backends.schema")
+    @pytest.mark.parametrize("target", ["", "../up", "a/b", ".hidden", "naïve", "t; --", "t\x00", "%target"])
+    def test_a_target_is_named_plainly(self, backend: VectorBackend, target: str) -> None:
+        for verb in (
+            lambda: backend.ensure(target, SPEC),
+            lambda: backend.describe(target),
+            lambda: backend.search(target, SPEC, X, k=1, where=Everything()),
+            lambda: backend.drop(target),
+        ):
+            with pytest.raises(BackendError, match="target"):
+                verb()
+
+    @pytest.mark.promise("backends.threads")
+    def test_twenty_threads_get_the_answers_of_one(self, backend: VectorBackend) -> None:
+        random = np.random.default_rng(5)
+        put(backend, [record(f"r{i:02}", random.normal(size=DIM), payer_id="AB"[i % 2] * 3) for i in range(60)])
+        queries = random.normal(size=(20, 1, DIM)).astype(np.float32)
+        where = Eq(POLICY["payer_id"], "AAA")
+        alone = [backend.search("t", SPEC, query, k=7, where=where) for query in queries]
+        with ThreadPoolExecutor(20) as pool:
+            together = list(pool.map(lambda query: backend.search("t", SPEC, query, k=7, where=where), queries))
+        assert together == alone
+
+    @pytest.mark.promise("backends.incremental")
+    def test_the_same_write_again_changes_nothing(self, backend: VectorBackend) -> None:
+        rows = [record("a"), record("b", (0, 1, 0, 0))]
+        put(backend, rows)
+        before = (self.held(backend), self.found(backend, Everything()))
+        put(backend, rows)
+        assert (self.held(backend), self.found(backend, Everything())) == before
+
+    @pytest.mark.promise("backends.usage")
+    def test_what_was_asked_of_a_service_is_counted(self, make_backend: Callable[[], VectorBackend]) -> None:
+        backend = make_backend()
+        assert backend.usage() == Usage()
+        put(backend, [record("a")])
+        after_write = backend.usage()
+        self.found(backend, Everything())
+        assert backend.usage().requests >= after_write.requests
+        assert backend.usage().bytes_sent >= after_write.bytes_sent
 
     @pytest.mark.promise("backends.closed")
     def test_closing_twice_is_fine_and_searching_afterwards_is_not(self, backend: VectorBackend) -> None:

@@ -27,13 +27,15 @@ Kind = Literal["status", "drop", "lose_answer", "cut", "page", "stall"]
 
 @dataclass(frozen=True)
 class Seen:
-    """One request as it came in; `status` is 0 when no answer was sent."""
+    """One request as it came in; `status` is 0 when no answer was sent. Times are of the monotonic clock."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
     status: int
+    came: float
+    answered: float
 
 
 @dataclass
@@ -80,6 +82,14 @@ class PineconeDouble:
     def asked(self, path: str) -> list[Seen]:
         """The requests whose path contains this."""
         return [one for one in self.seen if path in one.path]
+
+    def round_trips(self, since: int = 0) -> int:
+        """How many waits after one another the requests were: those that were under way together are one."""
+        trips, until = 0, float("-inf")
+        for one in sorted(self.seen[since:], key=lambda seen: seen.came):
+            trips += one.came > until
+            until = max(until, one.answered)
+        return trips
 
     def serve_index(self, name: str) -> str:
         return self._serve(name, 0)
@@ -130,6 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         service = self.service
+        self._came = time.monotonic()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         time.sleep(service.latency_s)
         fault = service.take_fault(self.path)
@@ -153,7 +164,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _note(self, body: bytes, status: int) -> None:
         with self.service.store.lock:
-            self.service.seen.append(Seen(self.command, self.path, dict(self.headers), body, status))
+            seen = Seen(self.command, self.path, dict(self.headers), body, status, self._came, time.monotonic())
+            self.service.seen.append(seen)
 
     def _fail(self, fault: Fault) -> None:
         if fault.kind == "drop":

@@ -86,13 +86,6 @@ def test_vectors_that_are_not_those_of_the_manifest_are_refused(tmp_path: Path) 
         LocalBackend(tmp_path).search("t", SPEC, X, k=1, where=Everything())
 
 
-@pytest.mark.promise("backends.filter_types")
-@pytest.mark.parametrize("target", ["", "../up", "a/b", ".hidden", "naïve"])
-def test_a_target_name_cannot_leave_the_root(tmp_path: Path, target: str) -> None:
-    with pytest.raises(BackendError, match="target"):
-        LocalBackend(tmp_path).ensure(target, SPEC)
-
-
 @pytest.mark.promise("backends.whole_or_nothing")
 def test_what_a_killed_writer_left_behind_is_gone_after_the_next_write(tmp_path: Path) -> None:
     put(LocalBackend(tmp_path), [record("a")])
