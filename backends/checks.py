@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from backends.base import Capabilities, FilterOp, IndexSpec, Record, TargetInfo, Vector, Vectors
-from backends.errors import IndexMismatch, InvalidFilter, InvalidRecord
+from backends.errors import BackendError, IndexMismatch, InvalidFilter, InvalidRecord
 from backends.filters import All, AnyOf, Contains, Eq, Everything, Ge, In, Le, Nothing, Where, check_fields
 
 _OPS: dict[type, FilterOp] = {
@@ -38,6 +38,12 @@ def checked_records(spec: IndexSpec, records: Iterable[Record]) -> Iterator[Reco
         except InvalidFilter as why:
             raise InvalidRecord(f"record {record.id!r}: {why}") from None
         yield Record(record.id, vector, record.meta, record.content_hash)
+
+
+def require_target_name(target: str) -> None:
+    """BackendError for a name that some backend could not keep."""
+    if not target or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in target) or target[0] == ".":
+        raise BackendError("a target is named with ASCII letters, digits, '-', '_' and '.', not '.' first")
 
 
 def require_id_length(record_id: str, kept: str, capabilities: Capabilities) -> None:

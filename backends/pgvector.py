@@ -23,7 +23,7 @@ from backends.base import (
     Visibility,
     WriteReport,
 )
-from backends.checks import checked_query, require_spec
+from backends.checks import checked_query, require_spec, require_target_name
 from backends.errors import BackendError
 from backends.filters import Where
 from backends.migrations import require_current
@@ -80,20 +80,18 @@ class PgVectorBackend:
 
     def describe(self, target: str) -> TargetInfo | None:
         """See `VectorBackend.describe`. Counted now."""
-        with self._ready().transaction() as look:
-            found = find(look, target) if storable(target) else None
+        with self._ready(target).transaction() as look:
+            found = find(look, target)
             return None if found is None else counted(look, found)
 
     def ensure(self, target: str, spec: IndexSpec) -> TargetInfo:
         """See `VectorBackend.ensure`. Two who make one target at once make one."""
-        longest, limit = CAPABILITIES.id_max_length, self.capabilities().max_dim
-        if not 1 <= len(target) <= longest or not storable(target):
-            raise BackendError(f"a target of the pgvector backend is named with 1 to {longest} characters without NUL")
+        limit = self.capabilities().max_dim
         if spec.dim > limit:
             raise BackendError(
                 f"the pgvector backend takes {limit} dimensions at most here, the embedder has {spec.dim}"
             )
-        with self._ready().transaction() as change:
+        with self._ready(target).transaction() as change:
             made = change.rows(
                 "INSERT INTO cda.targets (name, embedder, dim, schema_digest) VALUES (%s, %s, %s, %s)"
                 " ON CONFLICT (name) DO NOTHING RETURNING number",
@@ -116,7 +114,7 @@ class PgVectorBackend:
         held = columns(spec.schema)
         names = ", ".join(held)
         replaced = ", ".join(f"{name} = EXCLUDED.{name}" for name in held if name != ID)
-        with self._ready().transaction(timeout_s=WRITE_TIMEOUT_S) as change:
+        with self._ready(target).transaction(timeout_s=WRITE_TIMEOUT_S) as change:
             found = require(change, target, spec, writing=True)
             change.run(f"CREATE TEMPORARY TABLE incoming (LIKE {found.table}) ON COMMIT DROP")
             copied = f"COPY incoming ({names}) FROM STDIN (FORMAT BINARY)"
@@ -135,7 +133,7 @@ class PgVectorBackend:
 
     def delete(self, target: str, spec: IndexSpec, ids: Sequence[str], *, foreign: Sequence[str] = ()) -> WriteReport:
         """See `VectorBackend.delete`. Nothing foreign can lie in a target's table."""
-        with self._ready().transaction(timeout_s=WRITE_TIMEOUT_S) as change:
+        with self._ready(target).transaction(timeout_s=WRITE_TIMEOUT_S) as change:
             found = require(change, target, spec, writing=True)
             change.run(f"DELETE FROM {found.table} WHERE {ID} = ANY(%s::text[])", [i for i in ids if storable(i)])
         return WriteReport((*ids, *foreign), (), _VISIBLE)
@@ -143,7 +141,7 @@ class PgVectorBackend:
     def scan(self, target: str, spec: IndexSpec, *, after: str | None = None, limit: int = 1000) -> ScanPage:
         """See `VectorBackend.scan`. By id: what stays is told once, whatever is written meanwhile."""
         fields = ", ".join([ID, HASH, *(column(field) for field in spec.schema.fields)])
-        with self._ready().transaction() as look:
+        with self._ready(target).transaction() as look:
             found = require(look, target, spec)
             page = f"SELECT {fields} FROM {found.table} WHERE {ID} > %s ORDER BY {ID} LIMIT %s"
             records = tuple(scanned(spec.schema, row) for row in look.rows(page, after or "", limit))
@@ -151,7 +149,7 @@ class PgVectorBackend:
 
     def wait_visible(self, target: str, token: str, *, deadline_s: float) -> Visibility:  # noqa: ARG002
         """See `VectorBackend.wait_visible`; a write that returned is visible."""
-        self._ready()
+        self._ready(target)
         return Visibility(confirmed=True)
 
     def search(self, target: str, spec: IndexSpec, vectors: Vectors, *, k: int, where: Where) -> list[SearchPage]:
@@ -177,7 +175,7 @@ class PgVectorBackend:
 
     def drop(self, target: str) -> None:
         """See `VectorBackend.drop`."""
-        with self._ready().transaction(timeout_s=WRITE_TIMEOUT_S) as change:
+        with self._ready(target).transaction(timeout_s=WRITE_TIMEOUT_S) as change:
             gone = change.rows("DELETE FROM cda.targets WHERE name = %s RETURNING number", target)
             for (number,) in gone:
                 change.run(f"DROP TABLE cda.records_{number}")
@@ -192,9 +190,12 @@ class PgVectorBackend:
         self._closed = True
         self._database.close()
 
-    def _ready(self) -> Database:
+    def _ready(self, target: str | None = None) -> Database:
+        """The database, known to be open and current, for a target of a name that can be one."""
         if self._closed:
             raise BackendError("the pgvector backend is closed")
+        if target is not None:
+            require_target_name(target)
         self._requests += 1
         if not self._current:
             require_current(self._database)
@@ -203,7 +204,7 @@ class PgVectorBackend:
 
     def _in_target(self, target: str, spec: IndexSpec, search: Search) -> list[SearchPage]:
         """Search with what is known of the target, and again with what the database knows when its table is gone."""
-        database = self._ready()
+        database = self._ready(target)
         known = self._known.get(target)
         if known is not None:
             require_spec(known.info, spec)

@@ -7,8 +7,10 @@ five-letter code is repeated. Identifiers in SQL come from this tree; every valu
 import logging
 import re
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -139,21 +141,24 @@ class Database:
                     max_size=CONNECTIONS,
                     timeout=self._patience_s,
                     reconnect_timeout=self._patience_s,
-                    configure=self._configure,
+                    configure=partial(_configure, self._timeout_s),
                     check=ConnectionPool.check_connection,
                     num_workers=1,
                     open=True,
                 )
+                # Whoever forgets to close a database, or just ends, leaves no thread and no open connection.
+                weakref.finalize(self, self._pool.close)
             return self._pool
 
-    def _configure(self, connection: psycopg.Connection[Row]) -> None:
-        session = SESSION | {"statement_timeout": _milliseconds(self._timeout_s)}
-        calls = ", ".join("set_config(%s, %s, false)" for _ in session)
-        values = [part for setting in session.items() for part in setting]
-        connection.execute(f"SELECT {calls}".encode(), values)
-        vector = TypeInfo.fetch(connection, "vector")
-        if vector is not None:  # it is not there before the first migration
-            register_vector_info(connection, vector)
+
+def _configure(timeout_s: float, connection: psycopg.Connection[Row]) -> None:
+    session = SESSION | {"statement_timeout": _milliseconds(timeout_s)}
+    calls = ", ".join("set_config(%s, %s, false)" for _ in session)
+    values = [part for setting in session.items() for part in setting]
+    connection.execute(f"SELECT {calls}".encode(), values)
+    vector = TypeInfo.fetch(connection, "vector")
+    if vector is not None:  # it is not there before the first migration
+        register_vector_info(connection, vector)
 
 
 def _milliseconds(seconds: float) -> str:
