@@ -14,6 +14,7 @@ from backends.base import (
     Hit,
     IndexSpec,
     Record,
+    Scanned,
     ScanPage,
     SearchPage,
     TargetInfo,
@@ -173,6 +174,14 @@ class PgVectorBackend:
         kept = sum(len(best & found) for best, found in pairs)
         return kept / max(1, sum(len(best) for best, _ in pairs)), sum(len(f) < len(b) for b, f in pairs)
 
+    def sample(self, target: str, spec: IndexSpec, count: int) -> list[tuple[Scanned, Vector]]:
+        """At most `count` records with their vectors, scattered over the target and the same ones every time."""
+        fields = ", ".join([ID, HASH, *(column(field) for field in spec.schema.fields), VECTOR])
+        with self._ready(target).reading() as look:
+            found = require(look, target, spec)
+            rows = look.rows(f"SELECT {fields} FROM {found.table} ORDER BY md5({ID}), {ID} LIMIT %s", count)
+        return [(scanned(spec.schema, row[:-1]), row[-1].to_numpy()) for row in rows]
+
     def drop(self, target: str) -> None:
         """See `VectorBackend.drop`."""
         with self._ready(target).transaction(timeout_s=WRITE_TIMEOUT_S) as change:
@@ -221,7 +230,11 @@ class PgVectorBackend:
     def _exact(self, found: Target, spec: IndexSpec, units: Sequence[Vector], k: int, where: Where) -> list[SearchPage]:
         condition, values = compile_sql(where, spec.schema)
         scored = f"SELECT {ID}, {HASH}, {SCORE} AS score FROM {found.table} WHERE {condition}"
-        query = f"SELECT *, count(*) OVER () FROM ({scored}) AS eligible ORDER BY score DESC, {ID} LIMIT %s"
+        # Materialized: scored once, and counted and sorted without their vectors.
+        query = (
+            f"WITH eligible AS MATERIALIZED ({scored}) SELECT *, (SELECT count(*) FROM eligible) FROM eligible"
+            f" ORDER BY score DESC, {ID} LIMIT %s"
+        )
         with self._database.reading() as look:
             answers = look.together([(query, [unit, *values, k]) for unit in units])
         return [SearchPage(_hits(rows), rows[0][3] if rows else 0, exact=True) for rows in answers]
