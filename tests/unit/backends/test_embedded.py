@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from embedded_server import HASTY
 
+from backends import embedded
 from backends.embedded import EmbeddedPostgres
 from backends.errors import BackendError, BackendUnavailable
 from backends.postgres import Database
@@ -104,3 +105,13 @@ def test_a_home_that_the_server_cannot_use_is_refused_and_left_as_it_was(home: P
         EmbeddedPostgres(home / "postgres").up()
     assert stat.S_IMODE(home.stat().st_mode) == closed
     home.chmod(0o755)
+
+
+def test_programs_that_the_servers_account_cannot_reach_are_copied_to_where_it_can(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "_enters", lambda *_: False)
+    server = EmbeddedPostgres(home / "postgres", options=HASTY)
+    server.up()
+    assert answer(server) == 42
+    assert (home / "postgres" / "server").exists() == (os.geteuid() == 0)
