@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from pinecone import Index, Pinecone, ServerlessSpec
 from pinecone.errors import exceptions as sdk
+from pinecone.models.inference.embed import DenseEmbedding
 
 from backends.base import Usage
 from backends.deadlines import Call, DeadlineOver, start
@@ -227,6 +228,44 @@ class PineconeService:
             self._count()
 
         self._write("drop a namespace", drop)
+
+    # hosted models, on the control plane's host
+
+    def begin_embed(self, model: str, texts: list[str], kind: str, dim: int | None) -> Call[list[list[float]] | None]:
+        """One vector a text; None when the service refuses the texts as they are. Nothing is cut."""
+        parameters: dict[str, Any] = {"input_type": kind, "truncate": "NONE"}
+        if dim is not None:
+            parameters["dimension"] = dim
+
+        with self._lock:  # made on first use: two threads would make two, and one would stay open
+            inference = self._client.inference
+
+        def embed() -> list[list[float]] | None:
+            try:
+                found = inference.embed(model=model, inputs=texts, parameters=parameters)
+            except sdk.ApiError as error:
+                if error.status_code in (400, 413, 422):
+                    return None
+                raise
+            self._count(bytes_sent=sum(len(text.encode("utf-8")) for text in texts))
+            return [list(one.values) for one in found.data if isinstance(one, DenseEmbedding)]
+
+        return self._begin(embed, self.config.write_deadline_s)
+
+    def begin_rerank(self, model: str, query: str, texts: list[str]) -> Call[dict[int, float]]:
+        """The score of each text by its position."""
+
+        with self._lock:  # made on first use: two threads would make two, and one would stay open
+            inference = self._client.inference
+
+        def rerank() -> dict[int, float]:
+            found = inference.rerank(
+                model=model, query=query, documents=[{"text": text} for text in texts], return_documents=False
+            )
+            self._count(bytes_sent=sum(len(text.encode("utf-8")) for text in texts))
+            return {one.index: float(one.score) for one in found.data}
+
+        return self._begin(rerank, self.config.read_deadline_s)
 
     def finished(self, what: str, call: Call[T]) -> T:
         """The result of begun work; `what` names it in an error."""
