@@ -1,0 +1,41 @@
+"""The client library's errors, as ours. Nothing that the service said is repeated: it may repeat the request."""
+
+from pinecone.errors import exceptions as sdk
+
+from backends.errors import AccessRefused, BackendError, BackendUnavailable, IndexAbsent
+
+PASSING = (
+    sdk.RateLimitError,
+    sdk.ServiceError,
+    sdk.PineconeConnectionError,
+    sdk.PineconeTimeoutError,
+    sdk.ResponseParsingError,
+)
+
+
+def translated(what: str, error: Exception) -> Exception:  # noqa: PLR0911 - one return a kind
+    """Our error for one of the library's; `what` names what was asked for."""
+    match error:
+        case sdk.UnauthorizedError():
+            return AccessRefused("Pinecone does not accept the key in PINECONE_API_KEY; set one of this project")
+        case sdk.ForbiddenError() | sdk.PaymentRequiredError():
+            return AccessRefused(
+                f"Pinecone forbids to {what} (HTTP {error.status_code}): a quota, the plan or deletion protection"
+            )
+        case sdk.NotFoundError():
+            return IndexAbsent(f"Pinecone knows no such thing when asked to {what}; build the index first")
+        case _ if isinstance(error, PASSING):
+            return unavailable(what, error)
+        case sdk.ApiError():
+            return BackendError(
+                f"Pinecone refuses to {what} (HTTP {error.status_code}); this is a fault of the program"
+            )
+        case sdk.PineconeError():
+            return BackendError(f"the Pinecone library refuses to {what} ({type(error).__name__})")
+    return error
+
+
+def unavailable(what: str, last: BaseException | None) -> BackendUnavailable:
+    """No answer before the deadline; `last` is how the latest attempt ended, if it did."""
+    why = f" (HTTP {last.status_code})" if isinstance(last, sdk.ApiError) else ""
+    return BackendUnavailable(f"Pinecone did not {what} in time{why}; nothing is known to be wrong with it, try again")
