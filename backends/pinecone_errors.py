@@ -13,26 +13,29 @@ PASSING = (
 )
 
 
-def translated(what: str, error: Exception) -> Exception:  # noqa: PLR0911 - one return a kind
-    """Our error for one of the library's; `what` names what was asked for."""
-    match error:
-        case sdk.UnauthorizedError():
-            return AccessRefused("Pinecone does not accept the key in PINECONE_API_KEY; set one of this project")
-        case sdk.ForbiddenError() | sdk.PaymentRequiredError():
-            return AccessRefused(
-                f"Pinecone forbids to {what} (HTTP {error.status_code}): a quota, the plan or deletion protection"
-            )
-        case sdk.NotFoundError():
-            return IndexAbsent(f"Pinecone knows no such thing when asked to {what}; build the index first")
-        case _ if isinstance(error, PASSING):
-            return unavailable(what, error)
-        case sdk.ApiError():
-            return BackendError(
-                f"Pinecone refuses to {what} (HTTP {error.status_code}); this is a fault of the program"
-            )
-        case sdk.PineconeError():
-            return BackendError(f"the Pinecone library refuses to {what} ({type(error).__name__})")
+def translated(what: str, error: Exception) -> Exception:
+    """Our error for one of the library's; `what` names what was asked for. Told apart by status, since not every
+    release has a class for each."""
+    if isinstance(error, PASSING):
+        return unavailable(what, error)
+    if isinstance(error, sdk.ApiError):
+        return _refused(what, error.status_code)
+    if isinstance(error, sdk.PineconeError):
+        return BackendError(f"the Pinecone library refuses to {what} ({type(error).__name__})")
     return error
+
+
+def _refused(what: str, status: int) -> BackendError:
+    match status:
+        case 401:
+            return AccessRefused("Pinecone does not accept the key in PINECONE_API_KEY; set one of this project")
+        case 402 | 403:
+            why = "a quota, the plan or deletion protection"
+            return AccessRefused(f"Pinecone forbids to {what} (HTTP {status}): {why}")
+        case 404:
+            return IndexAbsent(f"Pinecone knows no such thing when asked to {what}; build the index first")
+        case _:
+            return BackendError(f"Pinecone refuses to {what} (HTTP {status}); this is a fault of the program")
 
 
 def unavailable(what: str, last: BaseException | None) -> BackendUnavailable:

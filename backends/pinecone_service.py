@@ -71,15 +71,15 @@ class PineconeService:
         self._index: Index | None = None
         self._facts: IndexFacts | None = None
         self._usage = Usage()
-        try:
-            self._client = Pinecone(
-                api_key=config.api_key.get_secret_value(),
-                host=config.host,
-                timeout=config.read_deadline_s / _ATTEMPTS,
-                connection_pool_maxsize=32,
-            )
-        except sdk.PineconeValueError:
-            raise AccessRefused("the key in PINECONE_API_KEY holds blanks or other signs that no key has") from None
+        key = config.api_key.get_secret_value()
+        if not key.isascii() or not key.isprintable() or key != key.strip() or not key:
+            raise AccessRefused("the key in PINECONE_API_KEY holds blanks or other signs that no key has")
+        self._client = Pinecone(
+            api_key=key,
+            host=config.host,
+            timeout=config.read_deadline_s / _ATTEMPTS,
+            connection_pool_maxsize=32,
+        )
 
     def __repr__(self) -> str:
         return f"PineconeService(index={self.config.index!r})"
