@@ -188,18 +188,21 @@ class PineconeBackend:
         units = checked_query(CAPABILITIES, spec, vectors, k, where)
         compiled = compile_filter(where, spec.schema)
         asked = [vector.tolist() for vector in units] if compiled is not None else []
-        marker_call = None if target in self._known else self._service.begin_fetch(namespace, [MARKER])
+        info = self._known.get(target)
+        marker_call = None if info else self._service.begin_fetch(namespace, [MARKER])
         calls = [self._service.begin_query(namespace, vector, k + _MARGIN, compiled) for vector in asked]
-        if marker_call is not None and self._told(target, marker_call) is None:
+        if marker_call is not None:
+            info = self._told(target, marker_call)
+        if info is None:
             raise _absent(target)
-        require_spec(self._known[target], spec)
+        require_spec(info, spec)
         pages = [
             self._page(namespace, vector, compiled, k, self._service.finished("query", call))
             for vector, call in zip(asked, calls, strict=True)
         ]
         if pages and not any(page.hits for page in pages):
             with self._lock:  # nobody there, or no target any more
-                del self._known[target]
+                self._known.pop(target, None)
             self._opened(target, spec)
         return pages or [SearchPage((), None, CAPABILITIES.exact) for _ in units]
 
