@@ -1,5 +1,7 @@
 """A backend by its name. Its client library is loaded here, when it is the one that was asked for."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -38,10 +40,9 @@ def open_backend(config: BackendConfig) -> VectorBackend:
         case "pinecone":
             if config.pinecone is None:
                 raise BackendError("the pinecone backend needs PINECONE_API_KEY")
-            try:
+            with needing("pinecone"):
                 from backends.pinecone import PineconeBackend
-            except ModuleNotFoundError as error:
-                raise BackendError(f"the pinecone backend needs {error.name}: install the extra `pinecone`") from None
+
             return PineconeBackend(config.pinecone)
         case "pgvector":
             if config.pgvector is None:
@@ -63,9 +64,17 @@ def open_words(config: PgVectorConfig, schema: Schema, analyzer: str) -> WordInd
 def open_database(config: PgVectorConfig) -> "Database":
     """The database, not yet connected. BackendUnavailable when the embedded server is needed and does not run;
     BackendError without the driver."""
-    try:
+    with needing("pgvector"):
         from backends.postgres import Database
-    except ModuleNotFoundError as error:
-        raise BackendError(f"Postgres needs {error.name}: install the extra `pgvector`") from None
+
     given = config.database_url
     return Database(given.get_secret_value() if given else EmbeddedPostgres(config.folder).url)
+
+
+@contextmanager
+def needing(extra: str) -> Iterator[None]:
+    """An import that only an extra satisfies. BackendError names the extra when it was not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise BackendError(f"{error.name} is not installed: install the extra `{extra}`") from None

@@ -9,14 +9,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
 from typing import Any
 
 from backends.asciiids import decoded, encoded
 from backends.base import (
     Capabilities,
-    Failure,
     Hit,
     IndexSpec,
     Record,
@@ -29,15 +27,16 @@ from backends.base import (
     Visibility,
     WriteReport,
 )
-from backends.batching import Batch, batches
-from backends.checks import checked_query, checked_records, require_id_length, require_spec
+from backends.batching import batches
+from backends.checks import checked_query, require_spec
 from backends.deadlines import Call
 from backends.errors import BackendError, BackendUnavailable, IndexAbsent, IndexMismatch
 from backends.filters import Where
 from backends.pinecone_config import PineconeConfig
 from backends.pinecone_filters import MAX_IN_VALUES, compile_filter
-from backends.pinecone_records import HASH, MARKER, marker, scanned, size, stored, told_by
+from backends.pinecone_records import HASH, MARKER, marker, scanned, size, told_by
 from backends.pinecone_service import LIST_PAGE, Answer, Match, PineconeService
+from backends.pinecone_writing import NOTHING, UNKNOWN, Upload
 
 # Limits: https://docs.pinecone.io/reference/api/database-limits (upsert 2 MB and 1,000 records, 40 KB of metadata,
 # ids of 512 characters, 1,000 ids a deletion); max_k is the local backend's, so that a change of backend changes
@@ -57,13 +56,10 @@ CAPABILITIES = Capabilities(
     atomic_upsert=False,
     counts_eligible=False,
 )
-_ENVELOPE = 4096  # bytes of a request beside its vectors: braces, the namespace
-_IN_FLIGHT = 4  # upserts at once
 _IDS_A_DELETE = 1_000
 _URL_BYTES = 6_000  # of ids in a fetch, which names them in its address
 _MARGIN = 16  # candidates beyond k, so that ties at the k-th place are ours to break
 _DEEPEST = 10_000  # the service's largest top_k
-_NOTHING, _UNKNOWN = 0, -1  # log positions: before every write; of a write for which the service told none
 
 
 class PineconeBackend:
@@ -126,32 +122,8 @@ class PineconeBackend:
     ) -> WriteReport:
         """See `VectorBackend.upsert`. Four requests are under way at once. A service that does not answer ends the
         whole with BackendUnavailable, after the batches under way were reported."""
-        namespace = self._opened(target, spec)
-        reports: list[WriteReport] = []
-
-        def told(report: WriteReport) -> None:
-            reports.append(report)
-            if on_batch is not None:  # batches are answered in any order; a later token covers the earlier ones
-                on_batch(replace(report, token=_summed(reports).token))
-
-        refused: list[Failure] = []
-        limit = (CAPABILITIES.max_request_bytes or 0) - _ENVELOPE
-        cut = batches(
-            _sendable(spec, records, limit, refused),
-            max_bytes=limit,
-            max_count=CAPABILITIES.max_records_per_request or 1,
-        )
-        under_way: dict[Call[tuple[int, int]], Batch[dict[str, Any]]] = {}
-        try:
-            for batch in cut:
-                under_way[self._service.begin_upsert(namespace, batch.items, batch.size)] = batch
-                if len(under_way) == _IN_FLIGHT:
-                    self._collect(under_way, told, at_least_one=True)
-        finally:
-            self._collect(under_way, told, at_least_one=False)
-        if refused:
-            told(WriteReport((), tuple(refused), str(_NOTHING)))
-        return _summed(reports)
+        upload = Upload(self._service, self._opened(target, spec), on_batch)
+        return upload.written(spec, records, CAPABILITIES)
 
     def delete(self, target: str, spec: IndexSpec, ids: Sequence[str], *, foreign: Sequence[str] = ()) -> WriteReport:
         """See `VectorBackend.delete`; the target's own marker is never among what is removed."""
@@ -163,7 +135,7 @@ class PineconeBackend:
             part = names[start : start + _IDS_A_DELETE]
             self._service.finished("delete", self._service.begin_delete(namespace, [kept for _, kept in part]))
             accepted += [told for told, _ in part]
-        return WriteReport(tuple(accepted), (), str(self._mark(namespace, spec) if accepted else _NOTHING))
+        return WriteReport(tuple(accepted), (), str(self._mark(namespace, spec) if accepted else NOTHING))
 
     def scan(self, target: str, spec: IndexSpec, *, after: str | None = None, limit: int = 1000) -> ScanPage:
         """See `VectorBackend.scan`: ids by listing, hashes and fields by fetching them."""
@@ -195,7 +167,7 @@ class PineconeBackend:
         wanted, info = int(token), self._known.get(target) or self.describe(target)
         if info is None:
             raise _absent(target)
-        if wanted == _UNKNOWN:
+        if wanted == UNKNOWN:
             return Visibility(confirmed=False, why="the service told no log position for the write")
         ends, pause = time.monotonic() + deadline_s, 0.02
         while True:
@@ -216,18 +188,21 @@ class PineconeBackend:
         units = checked_query(CAPABILITIES, spec, vectors, k, where)
         compiled = compile_filter(where, spec.schema)
         asked = [vector.tolist() for vector in units] if compiled is not None else []
-        marker_call = None if target in self._known else self._service.begin_fetch(namespace, [MARKER])
+        info = self._known.get(target)
+        marker_call = None if info else self._service.begin_fetch(namespace, [MARKER])
         calls = [self._service.begin_query(namespace, vector, k + _MARGIN, compiled) for vector in asked]
-        if marker_call is not None and self._told(target, marker_call) is None:
+        if marker_call is not None:
+            info = self._told(target, marker_call)
+        if info is None:
             raise _absent(target)
-        require_spec(self._known[target], spec)
+        require_spec(info, spec)
         pages = [
             self._page(namespace, vector, compiled, k, self._service.finished("query", call))
             for vector, call in zip(asked, calls, strict=True)
         ]
         if pages and not any(page.hits for page in pages):
             with self._lock:  # nobody there, or no target any more
-                del self._known[target]
+                self._known.pop(target, None)
             self._opened(target, spec)
         return pages or [SearchPage((), None, CAPABILITIES.exact) for _ in units]
 
@@ -263,27 +238,6 @@ class PineconeBackend:
             answer = self._service.finished("query", self._service.begin_query(namespace, vector, depth, where))
         hits = (Hit(name, 0.0 - lower, rank, content) for rank, (lower, name, content) in enumerate(found[:k], 1))
         return SearchPage(tuple(hits), None, CAPABILITIES.exact)
-
-    def _collect(
-        self,
-        under_way: dict[Call[tuple[int, int]], Batch[dict[str, Any]]],
-        told: Callable[[WriteReport], None],
-        *,
-        at_least_one: bool,
-    ) -> None:
-        """Report the batches that are answered: one at least, or all. The first failure of the service is raised when
-        every other batch was reported."""
-        trouble: BackendUnavailable | None = None
-        if at_least_one:
-            wait([call.future for call in under_way], return_when=FIRST_COMPLETED, timeout=self._patience)
-        for call in [call for call in under_way if call.future.done() or not at_least_one] or [*under_way][:1]:
-            batch = under_way.pop(call)
-            try:
-                told(_reported(batch, *self._service.finished("upsert", call)))
-            except BackendUnavailable as error:
-                trouble = trouble or error
-        if trouble is not None:
-            raise trouble
 
     @property
     def _patience(self) -> float:
@@ -345,40 +299,6 @@ class PineconeBackend:
     def _require_open(self) -> None:
         if self._closed:
             raise BackendError("the pinecone backend is closed")
-
-
-def _sendable(
-    spec: IndexSpec, records: Iterable[Record], limit: int, refused: list[Failure]
-) -> Iterator[tuple[str, dict[str, Any], int]]:
-    """(id, vector, bytes) of what can be sent; what is too large alone is a failure with its name."""
-    for record in checked_records(spec, records):
-        vector = stored(record)
-        require_id_length(record.id, vector["id"], CAPABILITIES)
-        if size(vector["metadata"]) > (CAPABILITIES.max_meta_bytes or 0):
-            refused.append(Failure(record.id, "fields_too_large", retryable=False))
-        elif (bytes_sent := size(vector)) > limit:
-            refused.append(Failure(record.id, "too_large", retryable=False))
-        else:
-            yield record.id, vector, bytes_sent
-
-
-def _reported(batch: Batch[dict[str, Any]], count: int, position: int) -> WriteReport:
-    """A batch of which the service counts fewer than were sent has failed whole: it does not say which are missing."""
-    if count != len(batch.ids):
-        failed = tuple(Failure(record_id, "not_all_counted", retryable=True) for record_id in batch.ids)
-        return WriteReport((), failed, str(position))
-    return WriteReport(tuple(batch.ids), (), str(position))
-
-
-def _summed(reports: Sequence[WriteReport]) -> WriteReport:
-    """One report of all. A batch without a position leaves the whole without one: it could not be waited for."""
-    positions = [int(report.token) for report in reports if report.accepted]
-    token = _UNKNOWN if _UNKNOWN in positions else max(positions, default=_NOTHING)
-    return WriteReport(
-        tuple(record_id for report in reports for record_id in report.accepted),
-        tuple(failure for report in reports for failure in report.failed),
-        str(token),
-    )
 
 
 def _ours(matches: Iterable[Match]) -> Iterator[tuple[float, str, str]]:

@@ -14,23 +14,22 @@ from typing import Any, TypeVar
 
 from pinecone import Index, Pinecone, ServerlessSpec
 from pinecone.errors import exceptions as sdk
+from pinecone.models.inference.embed import DenseEmbedding
+from pinecone.models.response_info import ResponseInfo
 
 from backends.base import Usage
 from backends.deadlines import Call, DeadlineOver, start
-from backends.errors import AccessRefused, BackendError, BackendUnavailable, IndexAbsent, IndexMismatch
+from backends.errors import AccessRefused, BackendUnavailable, IndexAbsent, IndexMismatch
 from backends.pinecone_config import PineconeConfig
+from backends.pinecone_errors import PASSING, translated, unavailable
 
 T = TypeVar("T")
 
 LIST_PAGE = 100  # ids a page: pinecone 10.2 refuses more
 _ATTEMPTS = 4  # of the library for one request
-_PASSING = (
-    sdk.RateLimitError,
-    sdk.ServiceError,
-    sdk.PineconeConnectionError,
-    sdk.PineconeTimeoutError,
-    sdk.ResponseParsingError,
-)
+# The headers of log positions, newest name first; 9.1 reads only the older ones itself.
+_WRITTEN_AT = ("x-pinecone-request-lsn", "x-pinecone-lsn-committed")
+_SEEN_UP_TO = ("x-pinecone-max-indexed-lsn", "x-pinecone-lsn-reconciled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +71,15 @@ class PineconeService:
         self._index: Index | None = None
         self._facts: IndexFacts | None = None
         self._usage = Usage()
-        try:
-            self._client = Pinecone(
-                api_key=config.api_key.get_secret_value(),
-                host=config.host,
-                timeout=config.read_deadline_s / _ATTEMPTS,
-                connection_pool_maxsize=32,
-            )
-        except sdk.PineconeValueError:
-            raise AccessRefused("the key in PINECONE_API_KEY holds blanks or other signs that no key has") from None
+        key = config.api_key.get_secret_value()
+        if not key.isascii() or not key.isprintable() or key != key.strip() or not key:
+            raise AccessRefused("the key in PINECONE_API_KEY holds blanks or other signs that no key has")
+        self._client = Pinecone(
+            api_key=key,
+            host=config.host,
+            timeout=config.read_deadline_s / _ATTEMPTS,
+            connection_pool_maxsize=32,
+        )
 
     def __repr__(self) -> str:
         return f"PineconeService(index={self.config.index!r})"
@@ -152,7 +151,7 @@ class PineconeService:
             )
             self._count(read_units=found.usage.read_units if found.usage else None)
             matches = tuple(Match(one.id, float(one.score), dict(one.metadata or {})) for one in found.matches)
-            return Answer(matches, found.response_info.lsn_reconciled if found.response_info else None)
+            return Answer(matches, _position(found.response_info, _SEEN_UP_TO))
 
         return self._begin(query, self.config.read_deadline_s)
 
@@ -164,7 +163,7 @@ class PineconeService:
         def upsert() -> tuple[int, int]:
             told = index.upsert(vectors=list(vectors), namespace=namespace, timeout=timeout)
             self._count(bytes_sent=size)
-            position = told.response_info.lsn_committed if told.response_info else None
+            position = _position(told.response_info, _WRITTEN_AT)
             return told.upserted_count, -1 if position is None else position
 
         return self._begin(upsert, self.config.write_deadline_s)
@@ -228,14 +227,52 @@ class PineconeService:
 
         self._write("drop a namespace", drop)
 
+    # hosted models, on the control plane's host
+
+    def begin_embed(self, model: str, texts: list[str], kind: str, dim: int | None) -> Call[list[list[float]] | None]:
+        """One vector a text; None when the service refuses the texts as they are. Nothing is cut."""
+        parameters: dict[str, Any] = {"input_type": kind, "truncate": "NONE"}
+        if dim is not None:
+            parameters["dimension"] = dim
+
+        with self._lock:  # made on first use: two threads would make two, and one would stay open
+            inference = self._client.inference
+
+        def embed() -> list[list[float]] | None:
+            try:
+                found = inference.embed(model=model, inputs=texts, parameters=parameters)
+            except sdk.ApiError as error:
+                if error.status_code in (400, 413, 422):
+                    return None
+                raise
+            self._count(bytes_sent=sum(len(text.encode("utf-8")) for text in texts))
+            return [list(one.values) for one in found.data if isinstance(one, DenseEmbedding)]
+
+        return self._begin(embed, self.config.write_deadline_s)
+
+    def begin_rerank(self, model: str, query: str, texts: list[str]) -> Call[dict[int, float]]:
+        """The score of each text by its position."""
+
+        with self._lock:  # made on first use: two threads would make two, and one would stay open
+            inference = self._client.inference
+
+        def rerank() -> dict[int, float]:
+            found = inference.rerank(
+                model=model, query=query, documents=[{"text": text} for text in texts], return_documents=False
+            )
+            self._count(bytes_sent=sum(len(text.encode("utf-8")) for text in texts))
+            return {one.index: float(one.score) for one in found.data}
+
+        return self._begin(rerank, self.config.read_deadline_s)
+
     def finished(self, what: str, call: Call[T]) -> T:
         """The result of begun work; `what` names it in an error."""
         try:
             return call.result()
         except DeadlineOver as over:
-            raise _unavailable(what, over.last) from None
+            raise unavailable(what, over.last) from None
         except Exception as error:  # the one place where the library's errors become ours
-            raise _translated(what, error) from None
+            raise translated(what, error) from None
 
     def close(self) -> None:
         """Let what is under way end by itself and take no more."""
@@ -270,7 +307,7 @@ class PineconeService:
             self._pool,
             work,
             deadline_s=deadline_s,
-            passing=lambda error: isinstance(error, _PASSING),
+            passing=lambda error: isinstance(error, PASSING),
             asked_pause=lambda error: getattr(error, "retry_after", None),
         )
 
@@ -288,28 +325,7 @@ class PineconeService:
             )
 
 
-def _translated(what: str, error: Exception) -> Exception:  # noqa: PLR0911 - one return a kind
-    """Our error for one of the library's. Nothing that the service said is repeated: it may repeat the request."""
-    match error:
-        case sdk.UnauthorizedError():
-            return AccessRefused("Pinecone does not accept the key in PINECONE_API_KEY; set one of this project")
-        case sdk.ForbiddenError() | sdk.PaymentRequiredError():
-            return AccessRefused(
-                f"Pinecone forbids to {what} (HTTP {error.status_code}): a quota, the plan or deletion protection"
-            )
-        case sdk.NotFoundError():
-            return IndexAbsent(f"Pinecone knows no such thing when asked to {what}; build the index first")
-        case _ if isinstance(error, _PASSING):
-            return _unavailable(what, error)
-        case sdk.ApiError():
-            return BackendError(
-                f"Pinecone refuses to {what} (HTTP {error.status_code}); this is a fault of the program"
-            )
-        case sdk.PineconeError():
-            return BackendError(f"the Pinecone library refuses to {what} ({type(error).__name__})")
-    return error
-
-
-def _unavailable(what: str, last: BaseException | None) -> BackendUnavailable:
-    why = f" (HTTP {last.status_code})" if isinstance(last, sdk.ApiError) else ""
-    return BackendUnavailable(f"Pinecone did not {what} in time{why}; nothing is known to be wrong with it, try again")
+def _position(info: ResponseInfo | None, headers: tuple[str, str]) -> int | None:
+    """The log position that an answer tells; None when it tells none."""
+    told = [info.raw_headers[name] for name in headers if name in info.raw_headers] if info else []
+    return int(told[0]) if told and told[0].isdecimal() else None

@@ -81,6 +81,14 @@ class Settings(BaseSettings):
     pinecone_tags: Annotated[
         str, Field(pattern=r"^([^=,]+=[^=,]+(,[^=,]+=[^=,]+)*)?$", validation_alias=_named("CDA_PINECONE_TAGS"))
     ] = ""
+    pinecone_model: Annotated[
+        Literal["llama-text-embed-v2", "multilingual-e5-large"] | None,
+        Field(validation_alias=_named("CDA_PINECONE_MODEL")),
+    ] = None
+    pinecone_dimension: Annotated[int, Field(validation_alias=_named("CDA_PINECONE_DIMENSION"))] = 1024
+    pinecone_rerank: Annotated[
+        Literal["bge-reranker-v2-m3"] | None, Field(validation_alias=_named("CDA_PINECONE_RERANK"))
+    ] = None
     pinecone_protected: Annotated[bool, Field(validation_alias=_named("CDA_PINECONE_PROTECTED"))] = False
 
     @cached_property

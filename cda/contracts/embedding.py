@@ -1,7 +1,7 @@
 """Text to vectors. An embedder sees text and keeps none."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,3 +25,17 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return an array of shape (len(texts), dim), float32, rows of unit L2 norm. Long texts are never cut."""
         ...
+
+
+@runtime_checkable
+class QueryEmbedder(Protocol):
+    """An embedder that makes another vector of a question than of a passage with the same words."""
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As `embed`, for questions."""
+        ...
+
+
+def embed_queries(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """The vectors of questions, by whichever way the embedder has for them."""
+    return embedder.embed_queries(texts) if isinstance(embedder, QueryEmbedder) else embedder.embed(texts)

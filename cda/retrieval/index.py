@@ -104,33 +104,39 @@ class OpenIndex:
         return {i: cosine[row] for i, row in title.items()}
 
 
-def place(root: Path, store: ClauseStore, name: EmbedderName, *, local_vectors: bool = True) -> Path:
+def place(root: Path, store: ClauseStore, name: EmbedderName | Embedder, *, local_vectors: bool = True) -> Path:
     """Where the index of this corpus under this embedder lives: any change of either is another place."""
-    parts = [store.digest, stable_identity(name), POLICY.digest, ANALYZER, str(FORMAT)]
-    kind = name if local_vectors else f"{name}-beside-service"
+    called, identity = (name, stable_identity(name)) if isinstance(name, str) else ("hosted", name.identity)
+    parts = [store.digest, identity, POLICY.digest, ANALYZER, str(FORMAT)]
+    kind = called if local_vectors else f"{called}-beside-service"
     return root / f"{kind}-{sha256(json.dumps(parts).encode('utf-8')).hexdigest()[:16]}"
 
 
 def ensure_index(
     store: ClauseStore,
-    name: EmbedderName,
+    name: EmbedderName | Embedder,
     root: Path,
     *,
     cache: EmbeddingCache | None = None,
     progress: Progress | None = None,
     local_vectors: bool = True,
 ) -> tuple[Path, Embedder]:
-    """The folder of this corpus's index, built first when there is none, and the embedder that queries it.
+    """The folder of this corpus's index, built first when there is none, and the embedder that queries it: the one of
+    that name, or the one given.
 
     Without `local_vectors` it is what searches need beside the vectors of a service: words, codes and titles.
     """
     folder = place(root, store, name, local_vectors=local_vectors)
     if not (folder / "manifest.json").exists():
         clauses = tuple(store.clauses())
-        embedder = for_building(name, lambda: [indexed_text(clause) for clause in clauses], models_folder(root))
+        embedder = (
+            for_building(name, lambda: [indexed_text(clause) for clause in clauses], models_folder(root))
+            if isinstance(name, str)
+            else name
+        )
         build_index(store, embedder, folder, cache=cache, progress=progress, local_vectors=local_vectors)
         return folder, embedder
-    return folder, for_searching(name, folder, models_folder(root))
+    return folder, for_searching(name, folder, models_folder(root)) if isinstance(name, str) else name
 
 
 def build_index(

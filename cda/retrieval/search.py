@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from backends.base import Hit, Vector
 from backends.errors import InvalidFilter
 from backends.filters import Where, eligible
-from cda.contracts.embedding import Embedder
+from cda.contracts.embedding import Embedder, embed_queries
 from cda.contracts.policy_tools import (
     MAX_K,
     MAX_QUERIES,
@@ -57,6 +57,14 @@ class WordLegs(TextLeg, Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """Orders passages for a question."""
+
+    def order(self, query: str, texts: Sequence[str]) -> list[int]:
+        """The positions of the texts, best first."""
+        ...
+
+
 class PolicySearch:
     """Answers queries from one index of one store. Thread-safe; holds no clause text."""
 
@@ -70,13 +78,15 @@ class PolicySearch:
         lexical: Lexical = "tantivy",
         vectors: Placed | None = None,
         words: WordLegs | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         """Open the index in `folder`, and search its own vectors and words or those placed elsewhere; raises
-        IndexAbsent or IndexMismatch unless it is this store's and embedder's."""
+        IndexAbsent or IndexMismatch unless it is this store's and embedder's. A reranker orders the best MAX_K anew."""
         self._store = store
         self._embedder = embedder
         self._index = open_index(folder, store, embedder, vectors=vectors)
         self._rule: Rule = rule
+        self._reranker = reranker
         self._words: WordLegs = words or self._index.lexical
         self._text: TextLeg = ReferenceBm25(tuple(store.clauses())) if lexical == "rank-bm25" else self._words
 
@@ -107,7 +117,7 @@ class PolicySearch:
         except InvalidFilter as why:
             raise PolicyToolError("invalid_argument", str(why)) from None
         wanted = all_forms(codes)
-        vectors = self._embedder.embed(queries)
+        vectors = embed_queries(self._embedder, queries)
         placed = self._index.vectors
         pages = placed.backend.search(placed.target, self._index.manifest.spec, vectors, k=DEPTH, where=where)
         known: Hydrated = {}
@@ -119,7 +129,8 @@ class PolicySearch:
                 by_codes[said] = self._words.codes(said, where)
             legs = Legs(Leg(hits=page.hits), self._text.text(query, where), by_codes[said])
             ranked = fuse(self._rule, legs, self._signals(_Asked(query, vector, said, codes, as_of), legs, known))
-            hits, dropped = self._hydrate(ranked, legs, k, known)
+            hits, dropped = self._hydrate(ranked, legs, MAX_K if self._reranker else k, known)
+            hits = self._reranked(query, hits)[:k]
             answers.append(SearchAnswer(query=query, hits=hits, dropped=dropped, notes=_notes(legs, dropped)))
         return answers
 
@@ -150,6 +161,12 @@ class PolicySearch:
                 ranks = SearchLegs(dense_rank=item.dense_rank, lexical_rank=item.lexical_rank, code_rank=item.code_rank)
                 hits.append(SearchHit(clause=view_of(clause), score=item.score, legs=ranks))
         return tuple(hits), dropped
+
+    def _reranked(self, query: str, hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
+        """The same hits in the reranker's order; their scores stay those of the fusion."""
+        if self._reranker is None:
+            return hits
+        return tuple(hits[place] for place in self._reranker.order(query, [hit.clause.text for hit in hits]))
 
     def _clause(self, hit: Hit, known: Hydrated) -> Clause | None:
         """The store's clause of a hit; None when there is none, or when it is not what was indexed."""

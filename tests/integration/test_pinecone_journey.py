@@ -8,6 +8,7 @@ import sys
 import zlib
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -22,11 +23,11 @@ from cda.errors import UnavailableError, exit_code
 from cda.retrieval.embedding_cache import EmbeddingCache
 from cda.retrieval.index import ensure_index
 from cda.retrieval.lifecycle.goal import Goal
-from cda.retrieval.lifecycle.run import LifeCycle
+from cda.retrieval.lifecycle.run import LifeCycle, Report
 from cda.retrieval.lifecycle.shared_files import FolderFiles
 from cda.settings import Settings, load_settings
 from cda.systems.coverage.system import CoverageSystem
-from cda.systems.coverage.vector_backend import configured_backend
+from cda.systems.coverage.vector_backend import configured_backend, configured_embedder
 from corpus.store import CorpusStore
 
 KEY = "pcsk_CANARY_4711_0815"
@@ -42,22 +43,19 @@ def double() -> Iterator[PineconeDouble]:
 def home(tmp_path_factory: pytest.TempPathFactory, double: PineconeDouble) -> Path:
     """A home whose live index is on the service."""
     root = tmp_path_factory.mktemp("pinecone-home")
-    settings = of(root, double)
     open_system(root)  # the store
-    with CorpusStore.open(settings.store_path) as store:
-        _, embedder = ensure_index(store, "tfidf", settings.index_path, local_vectors=False)
-        backend = configured_backend(settings, "pinecone")
-        report = LifeCycle(
-            backend,
-            FolderFiles(settings.manifests_path),
-            Goal.of(store, embedder),
-            embedder,
-            cache=EmbeddingCache(root / "embeddings.sqlite"),
-            journals=root / "journals",
-        ).index()
-        assert report.promoted
-        backend.close()
+    assert indexed(of(root, double)).promoted
     return root
+
+
+def indexed(settings: Settings) -> Report:
+    """One run of the life-cycle."""
+    cache = EmbeddingCache(settings.home / "embeddings.sqlite")
+    backend = configured_backend(settings, "pinecone")
+    with CorpusStore.open(settings.store_path) as store, closing(cache), closing(backend):
+        _, embedder = ensure_index(store, configured_embedder(settings), settings.index_path, local_vectors=False)
+        goal, files = Goal.of(store, embedder), FolderFiles(settings.manifests_path)
+        return LifeCycle(backend, files, goal, embedder, cache=cache, journals=settings.home / "journals").index()
 
 
 @pytest.fixture
@@ -282,3 +280,34 @@ def test_the_command_line_answers_over_the_service_and_names_what_is_wrong_with_
             assert done.stdout == b""
             assert done.stderr.decode().count("\n") == 1
             assert "PINECONE_API_KEY" in done.stderr.decode()
+
+
+@pytest.mark.promise("pinecone.second_run")
+def test_a_second_identical_run_writes_and_embeds_nothing(home: Path, double: PineconeDouble) -> None:
+    before = len(double.seen)
+    report = indexed(of(home, double))
+    assert (report.embedded, report.upserted, report.deleted, report.failed) == (0, 0, 0, ())
+    assert not [one for one in double.seen[before:] if one.path in ("/vectors/upsert", "/vectors/delete", "/embed")]
+
+
+@pytest.mark.promise("pinecone.hosted")
+def test_a_hosted_embedder_and_reranker_answer_and_are_named(
+    tmp_path: Path, home: Path, double: PineconeDouble
+) -> None:
+    hosted = {"home": tmp_path, "store": home / "corpus.sqlite", "pinecone_index": "hosted"}
+    hosted |= {"pinecone_model": "llama-text-embed-v2", "pinecone_dimension": 384}
+    settings = of(tmp_path, double).model_copy(update=hosted)
+    report = indexed(settings)
+    assert report.promoted
+    assert indexed(settings).embedded == 0
+    plain = CoverageSystem.open(settings)
+    reranked = CoverageSystem.open(settings.model_copy(update={"pinecone_rerank": "bge-reranker-v2-m3"}))
+    double.latency_s = 0.3
+    before = len(double.seen)
+    answer = plain.ask(ASKED)
+    assert double.round_trips(before) == 2
+    assert (answer.provenance.embedder, answer.provenance.reranker) == ("llama-text-embed-v2", "adaptive")
+    assert [one.path for one in double.seen[before:]] == ["/embed", "/query", "/query", "/query"]
+    again = reranked.ask(ASKED)
+    assert again.provenance.reranker == "adaptive+bge-reranker-v2-m3"
+    assert (again.gate.state, answer.gate.state) == ("DETERMINE", "DETERMINE")

@@ -39,7 +39,8 @@ def open_corpus(settings: Settings, *, say: Say | None = None) -> Opened:
     if settings.policy_tools == "mcp":
         return Opened(open_store(settings, say=say), _over_mcp(settings), None)
     with _writing(settings.home):
-        start_loading(settings.embedder, models_folder(settings.index_path))
+        if settings.pinecone_model is None:
+            start_loading(settings.embedder, models_folder(settings.index_path))
     store = open_store(settings, say=say)
     search = open_search(settings, store, say=say)
     return Opened(store, InProcessPolicyTools(store, search), search.manifest_digest)

@@ -143,8 +143,8 @@ class CoverageSystem:
             corpus_digest=self._opened.store.digest,
             index_manifest=self._opened.index_manifest,
             backend=self._settings.vector_backend,
-            embedder=self._settings.embedder,
-            reranker=self._settings.reranker,
+            embedder=self._settings.pinecone_model or self._settings.embedder,
+            reranker="+".join(filter(None, (self._settings.reranker, self._settings.pinecone_rerank))),
             reasoner=self._reasoner.name,
             code_version=version("coverage-determination-agent"),
         )

@@ -1,18 +1,19 @@
 """The vector backend of the settings, and the search over it."""
 
 from backends.base import IndexSpec, VectorBackend
-from backends.factory import BackendConfig, BackendName, open_backend, open_words
+from backends.factory import BackendConfig, BackendName, needing, open_backend, open_words
 from backends.pgvector_config import PgVectorConfig
 from backends.pinecone_config import PineconeConfig
 from backends.schema import POLICY
 from cda.contracts.embedding import Embedder
 from cda.errors import UnavailableError
 from cda.retrieval.documents import ClauseStore
+from cda.retrieval.embedders import EmbedderName
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress
 from cda.retrieval.index import Placed, ensure_index
 from cda.retrieval.lifecycle.manifest import live
 from cda.retrieval.lifecycle.shared_files import FolderFiles
-from cda.retrieval.search import PolicySearch
+from cda.retrieval.search import PolicySearch, Reranker
 from cda.retrieval.server_words import ServerWords
 from cda.retrieval.words import ANALYZER
 from cda.settings import Settings
@@ -31,15 +32,48 @@ def open_policy_search(
     never built by the way: IndexAbsent names the command."""
     name = settings.vector_backend
     folder, embedder = ensure_index(
-        store, settings.embedder, settings.index_path, cache=cache, progress=progress, local_vectors=name == "local"
+        store,
+        configured_embedder(settings),
+        settings.index_path,
+        cache=cache,
+        progress=progress,
+        local_vectors=name == "local",
     )
     vectors = None if name == "local" else _live_vectors(settings, name, store, embedder)
     words = None
     if settings.lexical == "postgres":
         words = ServerWords(open_words(_pgvector(settings), POLICY, ANALYZER), store)
     return PolicySearch(
-        store, embedder, folder, rule=settings.reranker, lexical=settings.lexical, vectors=vectors, words=words
+        store,
+        embedder,
+        folder,
+        rule=settings.reranker,
+        lexical=settings.lexical,
+        vectors=vectors,
+        words=words,
+        reranker=_reranker(settings),
     )
+
+
+def configured_embedder(settings: Settings) -> EmbedderName | Embedder:
+    """The name of an embedder of this machine, or a hosted one."""
+    if settings.pinecone_model is None:
+        return settings.embedder
+    config = _pinecone(settings)
+    with needing("pinecone"):
+        from backends.pinecone_inference import HostedEmbedder
+
+        return HostedEmbedder(config, settings.pinecone_model, settings.pinecone_dimension)
+
+
+def _reranker(settings: Settings) -> Reranker | None:
+    if settings.pinecone_rerank is None:
+        return None
+    config = _pinecone(settings)
+    with needing("pinecone"):
+        from backends.pinecone_inference import HostedReranker
+
+        return HostedReranker(config, settings.pinecone_rerank)
 
 
 def _live_vectors(settings: Settings, name: BackendName, store: ClauseStore, embedder: Embedder) -> Placed:
@@ -55,7 +89,7 @@ def _pgvector(settings: Settings) -> PgVectorConfig:
 
 def _pinecone(settings: Settings) -> PineconeConfig:
     if settings.pinecone_api_key is None:
-        raise UnavailableError("the pinecone backend needs a key; set PINECONE_API_KEY")
+        raise UnavailableError("Pinecone needs a key; set PINECONE_API_KEY")
     tags = dict(tag.split("=", 1) for tag in settings.pinecone_tags.split(",") if tag)
     return PineconeConfig(
         api_key=settings.pinecone_api_key,

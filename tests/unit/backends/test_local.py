@@ -111,3 +111,16 @@ def test_a_write_between_two_pages_of_a_scan_is_told(tmp_path: Path) -> None:
     put(backend, [record("c")])
     with pytest.raises(BackendError, match="during the scan"):
         backend.scan("t", SPEC, after=page.after, limit=1)
+
+
+@pytest.mark.promise("backends.offline")
+def test_the_local_backend_opens_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr("socket.socket", refused)
+    backend = LocalBackend(tmp_path)
+    put(backend, [record("a")])
+    backend.delete("t", SPEC, ["b"])
+    assert backend.scan("t", SPEC).records[0].id == "a"
+    assert backend.search("t", SPEC, X, k=1, where=Everything())[0].hits[0].id == "a"
