@@ -15,6 +15,7 @@ from backends.schema import Schema
 from backends.words import WordIndex
 
 if TYPE_CHECKING:
+    from backends.pgdocuments import PgDocuments
     from backends.postgres import Database
 
 BackendName = Literal["local", "pinecone", "pgvector"]
@@ -59,6 +60,14 @@ def open_words(config: PgVectorConfig, schema: Schema, analyzer: str) -> WordInd
     from backends.pgwords import PgWords
 
     return PgWords(database, schema, analyzer)
+
+
+def open_documents(config: PgVectorConfig) -> "PgDocuments":
+    """The shared documents of the database. BackendError as `open_database`."""
+    database = open_database(config)
+    from backends.pgdocuments import PgDocuments
+
+    return PgDocuments(database)
 
 
 def open_database(config: PgVectorConfig) -> "Database":

@@ -38,6 +38,7 @@ class TestServer:
         with database.transaction() as change:
             for (number,) in change.rows("DELETE FROM cda.targets RETURNING number"):
                 change.run(f"DROP TABLE cda.records_{number}")
+            change.run("DELETE FROM cda.documents")
         database.close()
         self._free.append(url)
 

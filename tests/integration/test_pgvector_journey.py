@@ -21,10 +21,9 @@ from cda.retrieval.embedding_cache import EmbeddingCache
 from cda.retrieval.index import ensure_index
 from cda.retrieval.lifecycle.goal import Goal
 from cda.retrieval.lifecycle.run import LifeCycle, Report
-from cda.retrieval.lifecycle.shared_files import FolderFiles
 from cda.settings import Settings
 from cda.systems.coverage.system import CoverageSystem
-from cda.systems.coverage.vector_backend import configured_backend
+from cda.systems.coverage.vector_backend import configured_backend, shared_files
 from corpus.store import CorpusStore
 
 ASKED = request(HMO, "A9276", "2024-03-15", {**T1, "fingersticks_per_day": 5})
@@ -57,7 +56,13 @@ def _nothing_left_open() -> Iterator[None]:
 
 
 def environment(home: Path, url: str) -> dict[str, str]:
-    return {"CDA_HOME": str(home), "CDA_EMBEDDER": "tfidf", "CDA_VECTOR_BACKEND": "pgvector", "DATABASE_URL": url}
+    return {
+        "CDA_HOME": str(home),
+        "CDA_EMBEDDER": "tfidf",
+        "CDA_VECTOR_BACKEND": "pgvector",
+        "DATABASE_URL": url,
+        "CDA_MANIFESTS": "postgres",
+    }
 
 
 def of(home: Path, url: str, **changes: str) -> Settings:
@@ -71,7 +76,7 @@ def indexed(settings: Settings) -> Report:
         try:
             return LifeCycle(
                 backend,
-                FolderFiles(settings.manifests_path),
+                shared_files(settings),
                 Goal.of(store, embedder),
                 embedder,
                 cache=EmbeddingCache(settings.home / "embeddings.sqlite"),

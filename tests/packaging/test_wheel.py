@@ -38,6 +38,7 @@ def test_the_wheel_carries_types_data_and_licences(names: list[str]) -> None:
     assert any(name.startswith("corpus/data/medicare/") for name in names)
     assert any(name.startswith("corpus/data/facts/") for name in names)
     assert "cda/retrieval/data/wordpiece-vocab.txt" in names
+    assert "backends/migrations/0001_targets.sql" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

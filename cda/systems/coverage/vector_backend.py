@@ -1,7 +1,9 @@
 """The vector backend of the settings, and the search over it."""
 
+from pathlib import Path
+
 from backends.base import IndexSpec, VectorBackend
-from backends.factory import BackendConfig, BackendName, needing, open_backend, open_words
+from backends.factory import BackendConfig, BackendName, needing, open_backend, open_documents, open_words
 from backends.pgvector_config import PgVectorConfig
 from backends.pinecone_config import PineconeConfig
 from backends.schema import POLICY
@@ -11,8 +13,9 @@ from cda.retrieval.documents import ClauseStore
 from cda.retrieval.embedders import EmbedderName
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress
 from cda.retrieval.index import Placed, ensure_index
+from cda.retrieval.lifecycle.database_files import DatabaseFiles
 from cda.retrieval.lifecycle.manifest import live
-from cda.retrieval.lifecycle.shared_files import FolderFiles
+from cda.retrieval.lifecycle.shared_files import FolderFiles, SharedFiles
 from cda.retrieval.search import PolicySearch, Reranker
 from cda.retrieval.server_words import ServerWords
 from cda.retrieval.words import ANALYZER
@@ -23,6 +26,14 @@ def configured_backend(settings: Settings, name: BackendName) -> VectorBackend:
     """The backend of that name under these settings, not yet asked anything. UnavailableError without its key."""
     pinecone = _pinecone(settings) if name == "pinecone" else None
     return open_backend(BackendConfig(name, settings.index_path, pinecone, _pgvector(settings)))
+
+
+def shared_files(settings: Settings) -> SharedFiles:
+    """Where the manifests and pointers of indexes on services are: a folder, or with CDA_MANIFESTS=postgres the
+    database. BackendError when that is not to be had."""
+    if settings.manifests == Path("postgres"):
+        return DatabaseFiles(open_documents(_pgvector(settings)))
+    return FolderFiles(settings.manifests_path)
 
 
 def open_policy_search(
@@ -78,8 +89,7 @@ def _reranker(settings: Settings) -> Reranker | None:
 
 def _live_vectors(settings: Settings, name: BackendName, store: ClauseStore, embedder: Embedder) -> Placed:
     spec = IndexSpec(POLICY, embedder.identity, embedder.dim)
-    files = FolderFiles(settings.manifests_path)
-    target, _ = live(files, POLICY.name, name, spec=spec, corpus_digest=store.digest)
+    target, _ = live(shared_files(settings), POLICY.name, name, spec=spec, corpus_digest=store.digest)
     return Placed(configured_backend(settings, name), target)
 
 
