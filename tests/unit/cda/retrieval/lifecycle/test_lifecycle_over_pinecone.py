@@ -1,5 +1,7 @@
 """The life-cycle where writes lag, get lost and are answered in part: over Pinecone's wire double."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -112,3 +114,34 @@ def test_an_outage_in_the_middle_is_gone_on_from(double: PineconeDouble, world: 
     double.faults.clear()
     report = world.cycle().index(take_over=True)
     assert (report.promoted, report.embedded, report.upserted) == (True, 0, 12)
+
+
+KILLED = """
+import sys
+sys.path[:0] = sys.argv[4:]
+from pathlib import Path
+from pydantic import SecretStr
+from lifecycle_world import World, corpus, killed_after
+from backends.pinecone import PineconeBackend
+from backends.pinecone_config import PineconeConfig
+backend = PineconeBackend(PineconeConfig(SecretStr("the-key"), "policies", "cda", host=sys.argv[2]))
+World(Path(sys.argv[1]), corpus(), backend).cycle(killed_after(sys.argv[3])).index()
+"""
+
+
+@pytest.mark.promise("pinecone.lifecycle")
+@pytest.mark.parametrize("step", ["claim", "ensure", "upsert", "visible", "verify", "manifest", "promote"])
+def test_a_run_that_is_killed_is_finished_by_the_next(
+    double: PineconeDouble, world: World, tmp_path: Path, step: str
+) -> None:
+    paths = [path for path in sys.path if "retrieval" in path]
+    command = [sys.executable, "-c", KILLED, str(tmp_path), double.host, step, *paths]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 137, done.stderr.decode()
+    report = world.cycle().index(take_over=True)
+    name, index = held(double)
+    assert {*index.namespaces[name].queried.vectors} == {f"P-{n}.v1.C1" for n in range(12)} | {"%target"}
+    assert (report.state, report.failed) == ("live", ())
+    assert world.cycle().verify().promotable
+    if step not in ("claim", "ensure"):
+        assert report.embedded == 0
