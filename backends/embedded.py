@@ -114,8 +114,9 @@ class EmbeddedPostgres:
             )
 
     def _run(self, program: str, *arguments: str) -> int:
-        """Exit code. The output goes to a file: a pipe would be held open by the server that outlives the program."""
-        with tempfile.TemporaryFile() as said:
+        """Exit code, 1 when it takes too long. Its words go to a file: a pipe would be held open by the server that
+        outlives the program."""
+        with tempfile.TemporaryFile() as said, suppress(subprocess.TimeoutExpired):
             return subprocess.run(  # noqa: S603 - a program of the package, no shell
                 [self._programs / program, *arguments],
                 stdin=subprocess.DEVNULL,
@@ -128,6 +129,7 @@ class EmbeddedPostgres:
                 group=self._account,
                 extra_groups=[] if self._account else None,
             ).returncode
+        return 1
 
     @cached_property
     def _account(self) -> str | None:

@@ -1,10 +1,10 @@
 """A record as Pinecone keeps it, both ways, and the record by which a target tells what it was made with."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import orjson
 
 from backends.asciiids import decoded, encoded
 from backends.base import IndexSpec, Record, Scanned, TargetInfo, Vector
@@ -27,13 +27,14 @@ def stored(record: Record) -> dict[str, Any]:
 
 
 def size(value: object) -> int:
-    """Bytes of the value as it goes over the wire."""
-    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8"))
+    """Bytes of the value as the client library puts it on the wire."""
+    return len(orjson.dumps(value))
 
 
 def shortest(vector: Vector) -> list[float]:
     """The components with the fewest digits that are still the same float32: 40 per cent less to send."""
-    shortened: list[float] = vector.astype(np.float32).astype("U32").astype(np.float64).tolist()
+    as_text = orjson.dumps(np.ascontiguousarray(vector, dtype=np.float32), option=orjson.OPT_SERIALIZE_NUMPY)
+    shortened: list[float] = orjson.loads(as_text)
     return shortened
 
 

@@ -355,6 +355,8 @@ class Data:
     def fetch(self, query: dict[str, list[str]]) -> tuple[Any, dict[str, str]]:
         namespace = self._name((query.get("namespace") or [""])[0])
         space = self.index.namespaces.get(namespace)
+        if space and self.store.delay.fetches_too:
+            space.read_comes(self.store.delay)
         held = space.fetched.vectors if space else {}
         vectors = {name: held[name] for name in query.get("ids", []) if name in held}
         return {"vectors": vectors, "namespace": namespace, "usage": {"readUnits": 1}}, {}

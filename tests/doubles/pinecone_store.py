@@ -15,7 +15,8 @@ from doubles import pinecone_rules as rules
 
 @dataclass
 class Delay:
-    """How far reads lag: each write is shown after this many further queries of its namespace, or never."""
+    """How far reads lag: each write is shown by this further query of its namespace, or never; with `fetches_too`,
+    fetches lag as well and count as queries."""
 
     queries: int = 0
     forever: bool = False
@@ -58,7 +59,7 @@ class Namespace:
         self._settle(delay)
         return self.committed
 
-    def query_comes(self, delay: Delay) -> None:
+    def read_comes(self, delay: Delay) -> None:
         self.due = (
             [left if left < 0 else left - 1 for left in self.due] if any(left > 0 for left in self.due) else self.due
         )
@@ -114,7 +115,7 @@ class Store:
         space = index.namespaces.get(namespace)
         if space is None:
             return [], None
-        space.query_comes(self.delay)
+        space.read_comes(self.delay)
         held = [
             one
             for one in space.queried.vectors.values()
