@@ -87,7 +87,7 @@ def make_table(change: Transaction, number: int, spec: IndexSpec) -> None:
 
 
 def make_hnsw(change: Transaction, target: Target) -> None:
-    """The approximate index, unless it is there. Built after the records are, which is quicker and recalls better."""
+    """The approximate index, unless it is there. A first write of everything is indexed at once, which is quicker."""
     change.run("SET LOCAL maintenance_work_mem = '512MB'")
     change.run(
         f"CREATE INDEX IF NOT EXISTS records_{target.number}_hnsw ON {target.table} USING hnsw ({VECTOR} vector_ip_ops)"

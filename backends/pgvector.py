@@ -126,7 +126,10 @@ class PgVectorBackend:
             )
             if self._hnsw:
                 make_hnsw(change, found)
-            change.run(f"ANALYZE {found.table}")
+            # Its size when it was last looked at; a large write is not left to the server's own housekeeping.
+            known = change.rows("SELECT reltuples FROM pg_class WHERE oid = %s::regclass", found.table)[0][0]
+            if len(ids) * 10 >= known:
+                change.run(f"ANALYZE {found.table}")
         report = WriteReport(tuple(ids), (), _VISIBLE)
         if on_batch is not None:
             on_batch(report)
