@@ -48,7 +48,7 @@ def test_the_last_failure_is_told_when_no_attempt_fits_any_more(error: Exception
     began = time.monotonic()
     with pytest.raises(type(error), match=str(error)):
         begun(failing(10**9, error), 0.3).result()
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 2.0
 
 
 def test_a_pause_that_was_asked_for_is_kept() -> None:
@@ -60,5 +60,5 @@ def test_a_pause_that_was_asked_for_is_kept() -> None:
 def test_work_that_hangs_is_left_when_the_deadline_is_over() -> None:
     began = time.monotonic()
     with pytest.raises(DeadlineOver):
-        begun(lambda: time.sleep(1.0) or 7, 0.1).result()
-    assert time.monotonic() - began < 0.8
+        begun(lambda: time.sleep(3.0) or 7, 0.1).result()
+    assert time.monotonic() - began < 2.0

@@ -102,7 +102,7 @@ def test_a_failure_that_passes_is_not_noticed(double: PineconeDouble, fault: Fau
 @pytest.mark.promise("pinecone.deadline")
 @pytest.mark.parametrize(
     "fault",
-    [Fault("status", path="/query", times=999, status=503), Fault("stall", path="/query", times=9, seconds=2.0)],
+    [Fault("status", path="/query", times=999, status=503), Fault("stall", path="/query", times=9, seconds=5.0)],
 )
 def test_a_service_that_does_not_answer_is_an_error_when_the_deadline_is_over(
     double: PineconeDouble, fault: Fault
@@ -113,7 +113,7 @@ def test_a_service_that_does_not_answer_is_an_error_when_the_deadline_is_over(
     began = time.monotonic()
     with pytest.raises(BackendUnavailable, match="did not query in time"):
         found(backend)
-    assert time.monotonic() - began < 1.8
+    assert time.monotonic() - began < 3.0
     backend.close()
 
 
@@ -356,11 +356,11 @@ def test_the_index_is_made_as_the_settings_say_and_waited_for(double: PineconeDo
 def test_several_vectors_cost_the_waiting_of_one(double: PineconeDouble, backend: PineconeBackend) -> None:
     put(backend, [record("a")])
     fresh = opened(double)
-    double.latency_s = 0.3
+    double.latency_s = 0.4
     for trips in (2, 1):  # the first search also asks where the index is
-        began = time.monotonic()
+        before = len(double.seen)
         fresh.search("t", SPEC, np.tile(X, (3, 1)), k=5, where=Everything())
-        assert time.monotonic() - began < 0.3 * trips + 0.25
+        assert double.round_trips(before) == trips
     fresh.close()
 
 
