@@ -62,7 +62,7 @@ class _ColdVerifier:
             claim_index=index,
             clause_id=claim.citation.clause_id,
             reason=f"{failed}: {reasons[failed]}" if failed else "",
-            **{step: reasons[step] is None for step in CHECKS},
+            **{step: reasons.get(step) is None for step in STEPS},
         )
 
     def why_not_carried(self) -> str | None:
@@ -190,6 +190,7 @@ CHECKS: dict[str, WhyNot] = {
     "governs_request": lambda cold, _claim, clause: cold.why_not_governing(clause),
     "supports_claim": lambda cold, claim, clause: cold.why_not_supported(claim, clause),
 }
+STEPS = tuple(CHECKS)
 # What supporting a claim takes, in order. That all claims together carry the outcome is asked of them as a whole.
 SUPPORTS: dict[str, WhyNot] = {
     "verbatim": lambda _cold, claim, clause: why_not_verbatim(claim.citation, clause),
