@@ -63,6 +63,7 @@ class CoverageCase(Asked):
     from. disputed: why its label may be quarrelled with; it is scored with and without. labelled_facts: what the author
     read out of the narrative (never asked; `facts` are).
     expected_reasons: kinds that the gate must give ("source_conflict"); expected_halt: the field the halt must name.
+    corpus: an overlay of `evals/corpora` that is added to the shipped policies for this case; "" for none.
     """
 
     case_id: str = Field(min_length=1, max_length=200)
@@ -78,6 +79,7 @@ class CoverageCase(Asked):
     labelled_facts: dict[str, Any] | None = None
     expected_reasons: tuple[str, ...] = ()
     expected_halt: str = ""
+    corpus: str = ""
 
 
 class MetamorphicPair(CaseModel):
