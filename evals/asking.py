@@ -10,6 +10,8 @@ from cda.settings import Settings
 from cda.systems.coverage.system import CoverageSystem
 from evals.case_model import CoverageCase
 from evals.record import Record, record_of
+from evals.shipped_corpus import Worlds
+from evals.suite import Say
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,34 +23,51 @@ class Asked:
 
 
 class Asker:
-    """Answers cases. What it looks up about clauses and codes for scoring is looked up once; no answer is kept."""
+    """Answers cases, each by the system over the corpus that it names. What is looked up about clauses and codes for
+    scoring is looked up once; no answer is kept."""
 
-    def __init__(self, system: CoverageSystem) -> None:
-        self._system = system
-        self._clauses: dict[str, ClauseView | None] = {}
-        self._families: dict[tuple[str, str], str] = {}
+    def __init__(self, worlds: Worlds, *, say: Say = lambda _: None) -> None:
+        self._worlds = worlds
+        self._say = say
+        self._systems: dict[str, CoverageSystem] = {}
+        self._clauses: dict[tuple[str, str], ClauseView | None] = {}
+        self._families: dict[tuple[str, str, str], str] = {}
+
+    def system(self, corpus: str = "") -> CoverageSystem:
+        """The system over the shipped corpus with that overlay, opened once."""
+        if corpus not in self._systems:
+            self._systems[corpus] = CoverageSystem.open(self._worlds[corpus], say=self._say)
+        return self._systems[corpus]
 
     def answer(self, asked: Asked) -> Record:
         """Ask one case."""
         case = asked.case
-        result = self._system.ask(case.request())
-        return record_of(case, asked.set, result, family=self._family(case), fetch=self.clause)
+        result = self.system(case.corpus).ask(case.request())
+        return record_of(
+            case,
+            asked.set,
+            result,
+            family=self._family(case),
+            fetch=lambda clause_id: self.clause(clause_id, case.corpus),
+        )
 
-    def clause(self, clause_id: str) -> ClauseView | None:
+    def clause(self, clause_id: str, corpus: str = "") -> ClauseView | None:
         """A clause as the corpus has it, None for an unknown id."""
-        if clause_id not in self._clauses:
+        key = (corpus, clause_id)
+        if key not in self._clauses:
             try:
-                self._clauses[clause_id] = self._system.tools.get_clause_by_id(clause_id)
+                self._clauses[key] = self.system(corpus).tools.get_clause_by_id(clause_id)
             except PolicyToolError:
-                self._clauses[clause_id] = None
-        return self._clauses[clause_id]
+                self._clauses[key] = None
+        return self._clauses[key]
 
     def _family(self, case: CoverageCase) -> str:
         """The policy that governs the first code, whatever its version: cases of one policy are not independent."""
-        key = (case.payer_id.strip().upper(), case.procedure_codes[0] if case.procedure_codes else "")
+        payer, code = case.payer_id.strip().upper(), case.procedure_codes[0] if case.procedure_codes else ""
+        key = (case.corpus, payer, code)
         if key not in self._families:
             try:
-                governed = self._system.tools.lookup_code(key[1], payer_id=key[0] or None).governed_by
+                governed = self.system(case.corpus).tools.lookup_code(code, payer_id=payer or None).governed_by
             except PolicyToolError:
                 governed = ()
             bulletins = [policy.policy_id for policy in governed if policy.doc_type == "medical_policy_bulletin"]
@@ -59,12 +78,19 @@ class Asker:
 _open: list[Asker] = []  # of a worker process, made once by `open_worker`
 
 
-def open_worker(settings: dict[str, Any]) -> None:
-    """Open the system of this worker process."""
+def open_worker(worlds: dict[str, dict[str, Any]]) -> None:
+    """Open the systems of this worker process."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it and stops the workers
-    _open.append(Asker(CoverageSystem.open(Settings.model_construct(**settings), say=lambda _: None)))
+    _open.append(Asker({name: Settings.model_construct(**held) for name, held in worlds.items()}))
+
+
+def plain_worlds(worlds: Worlds) -> dict[str, dict[str, Any]]:
+    """The worlds as `open_worker` takes them over a process boundary."""
+    return {
+        name: {field: getattr(settings, field) for field in Settings.model_fields} for name, settings in worlds.items()
+    }
 
 
 def answer_in_worker(chunk: Sequence[Asked]) -> list[str]:

@@ -7,7 +7,7 @@ run that changes any of them starts anew; a finished run is never read back as a
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,9 +22,9 @@ _PLACES = frozenset({"home", "store", "trace_dir"})  # where things lie changes 
 class Journal:
     """Appends records to `HOME/evals/runs/KEY/records.jsonl`; `finish` puts them aside as `finished.jsonl`."""
 
-    def __init__(self, settings: Settings, case_digest: str, corpus_digest: str) -> None:
+    def __init__(self, settings: Settings, case_digest: str, corpus_digests: Mapping[str, str]) -> None:
         held = settings.model_dump(mode="json", exclude=set(_PLACES))
-        parts = [case_digest, corpus_digest, code_digest(), held]
+        parts = [case_digest, dict(corpus_digests), code_digest(), held]
         key = sha256(json.dumps(parts, sort_keys=True).encode("utf-8")).hexdigest()[:16]
         self.folder = settings.home / "evals" / "runs" / key
         self._file = self.folder / "records.jsonl"

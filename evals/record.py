@@ -158,6 +158,7 @@ def _detail(case: CoverageCase, result: RunResult) -> dict[str, Any]:
         "rationale": case.rationale,
         "style": case.style,
         "disputed": case.disputed,
+        "corpus": case.corpus,
         "determination": answer.model_dump(mode="json") if answer else None,
         "checks": [check.model_dump() for check in result.verification.checks],
         "lines": [line.model_dump(mode="json") for line in result.lines],

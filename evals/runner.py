@@ -7,17 +7,17 @@ into the order of the cases, so that the result does not depend on the number of
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
 from cda.errors import InterruptedRun
-from cda.settings import Settings
-from evals.asking import Asked, Asker, answer_in_worker, open_worker
+from evals.asking import Asked, Asker, answer_in_worker, open_worker, plain_worlds
 from evals.journal import Journal
 from evals.record import Record
+from evals.shipped_corpus import Worlds
+from evals.suite import Say
 
-Say = Callable[[str], None]
 CHUNK = 4  # small, so that a kill loses little and no worker waits at the end; handing one over costs under 1 ms
 FEW = 24  # below this, starting workers takes longer than asking
 
@@ -31,7 +31,7 @@ def run_cases(
     asked: Sequence[Asked],
     *,
     asker: Asker,
-    settings: Settings,
+    worlds: Worlds,
     journal: Journal,
     concurrency: int,
     say: Say,
@@ -44,7 +44,7 @@ def run_cases(
     progress = _Progress(len(asked), len(done), say)
     chunks = [left[start : start + CHUNK] for start in range(0, len(left), CHUNK)]
     alone = concurrency <= 1 or len(left) < FEW
-    source = _here(chunks, asker) if alone else _over_processes(chunks, settings, min(concurrency, len(chunks)))
+    source = _here(chunks, asker) if alone else _over_processes(chunks, worlds, min(concurrency, len(chunks)))
     try:
         for lines in source:
             journal.append(lines)
@@ -67,11 +67,10 @@ def _here(chunks: Sequence[Sequence[Asked]], asker: Asker) -> Iterator[list[str]
         yield [asker.answer(item).to_json() for item in chunk]
 
 
-def _over_processes(chunks: Sequence[Sequence[Asked]], settings: Settings, workers: int) -> Iterator[list[str]]:
+def _over_processes(chunks: Sequence[Sequence[Asked]], worlds: Worlds, workers: int) -> Iterator[list[str]]:
     # Spawned, not forked: the parent holds open indexes and threads.
     context = multiprocessing.get_context("spawn")
-    held = {name: getattr(settings, name) for name in Settings.model_fields}
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=open_worker, initargs=(held,))
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=open_worker, initargs=(plain_worlds(worlds),))
     try:
         futures: list[Future[list[str]]] = [pool.submit(answer_in_worker, chunk) for chunk in chunks]
         for future in as_completed(futures):

@@ -148,7 +148,11 @@ def _rates(records: Sequence[Record]) -> tuple[Figures, dict[str, list[float]]]:
         over = sum(pair[0] for pair in clusters.values())
         under = sum(pair[1] for pair in clusters.values())
         figures[name] = round(over / under, 4) if under else None
-        intervals[name] = [round(end, 4) for end in cluster_ratio(clusters)]
+        # Drawing again from equal values has no width; the cases that hold any then stand for the observations.
+        held = sum(bottom(record) > 0 for record in records)
+        flat = over in (0, under)
+        ends = wilson(held if over else 0, held) if flat else cluster_ratio(clusters)
+        intervals[name] = [round(end, 4) for end in ends]
     for name, (hit, among) in RATES.items():
         chosen = [record for record in records if among(record)]
         hits = sum(map(hit, chosen))

@@ -10,7 +10,9 @@ from cda.systems.coverage.render import plain_value
 from evals.record import Record
 from evals.report.markup import Child, Html, table, tag
 
-Fetch = Callable[[str], ClauseView | None]
+Fetch = Callable[[str, str], ClauseView | None]
+"""A clause by its id and the name of the overlay that its case is asked under."""
+Clauses = Callable[[str], ClauseView | None]
 GATES = ("DETERMINE", "REVIEW", "REFUSE", "HALT")
 
 
@@ -74,8 +76,12 @@ def _answer(outcome: str, gate: str) -> Child:
     return [tag("span", gate, class_=f"gate {gate.lower()}"), " ", outcome.replace("_", " ").lower()]
 
 
-def _opened(record: Record, fetch: Fetch) -> Child:
+def _opened(record: Record, from_corpus: Fetch) -> Child:
     detail = record.detail
+
+    def fetch(clause_id: str) -> ClauseView | None:
+        return from_corpus(clause_id, detail["corpus"])
+
     answer = detail["determination"]
     claims: Sequence[Mapping[str, Any]] = answer["claims"] if answer else ()
     return [
@@ -143,17 +149,18 @@ def _uncited(detail: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> 
     return sorted(set(detail["gold"]) - set(_cited(claims)))
 
 
-def _clause_tree(clause_id: str, claims: Sequence[Mapping[str, Any]], fetch: Fetch) -> Html:
+def _clause_tree(clause_id: str, claims: Sequence[Mapping[str, Any]], fetch: Clauses) -> Html:
     """The clause, and under it what was claimed of its criterion, nested as the criterion is."""
     own = [claim for claim in claims if claim["citation"]["clause_id"] == clause_id]
     paths = [str(claim["criterion"] or "") for claim in own]
 
-    def parent(path: str) -> str | None:
-        return max((other for other in paths if other != path and path.startswith(f"{other}.")), key=len, default=None)
+    def parent(path: str) -> int | None:
+        above = [(len(other), -place) for place, other in enumerate(paths) if other and path.startswith(f"{other}.")]
+        return -max(above)[1] if above else None
 
-    def branch(above: str | None) -> Child:
-        below = [claim for claim, path in zip(own, paths, strict=True) if parent(path) == above]
-        return tag("ul", [tag("li", _node(claim), branch(claim["criterion"])) for claim in below]) if below else None
+    def branch(above: int | None) -> Child:
+        below = [place for place, path in enumerate(paths) if parent(path) == above]
+        return tag("ul", [tag("li", _node(own[place]), branch(place)) for place in below]) if below else None
 
     return tag("div", _clause_text(clause_id, fetch), branch(None), class_="tree")
 
@@ -172,7 +179,7 @@ def _node(claim: Mapping[str, Any]) -> Child:
     return [mark, " ", words, tag("ul", [tag("li", piece) for piece in shown], class_="evidence") if shown else None]
 
 
-def _clause_text(clause_id: str, fetch: Fetch) -> Html:
+def _clause_text(clause_id: str, fetch: Clauses) -> Html:
     clause = fetch(clause_id)
     if clause is None:
         return tag("p", tag("code", clause_id), " is not in the corpus", class_="clause")

@@ -6,17 +6,17 @@ from math import ceil, floor, log10
 from evals.report.markup import Child, Html, tag
 
 WIDTH, HEIGHT = 560, 300
-LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 46
+LEFT, RIGHT, TOP, BOTTOM = 56, 26, 16, 46
 BINS = 24
 
 
 def interval_bar(value: float | None, ends: Sequence[float] | None) -> Html:
     """A rate on a line from 0 to 1, its 95 % interval as a band."""
-    parts: list[Html] = [tag("line", x1=2, x2=118, y1=8, y2=8, class_="axis")]
+    parts: list[Html] = [tag("line", x1=6, x2=114, y1=8, y2=8, class_="axis")]
     if value is not None and ends:
-        low, high = (2 + 116 * end for end in ends)
+        low, high = (6 + 108 * end for end in ends)
         parts.append(tag("rect", x=f"{low:.1f}", y=4, width=f"{max(high - low, 1.5):.1f}", height=8, class_="band"))
-        parts.append(tag("circle", cx=f"{2 + 116 * value:.1f}", cy=8, r=4, class_="dot"))
+        parts.append(tag("circle", cx=f"{6 + 108 * value:.1f}", cy=8, r=4, class_="dot"))
     return tag("svg", parts, viewBox="0 0 120 16", class_="interval", aria_hidden="true")
 
 
@@ -50,8 +50,8 @@ def latency_histogram(seconds: Sequence[float]) -> Html:
     bars = [plot.bar(low + place * step, step, count) for place, count in enumerate(counts) if count]
     quantiles = [millis[round(share * (len(millis) - 1))] for share in (0.5, 0.95)]
     rules = [
-        plot.rule(log10(value), f"{name} {value:.0f} ms", row)
-        for row, (name, value) in enumerate(zip(("p50", "p95"), quantiles, strict=True))
+        plot.rule(log10(value), f"{name} {value:.0f} ms", before=name == "p50")
+        for name, value in zip(("p50", "p95"), quantiles, strict=True)
     ]
     return plot.drawn(
         [bars, rules],
@@ -91,19 +91,14 @@ class _Plot:
             class_="bar",
         )
 
-    def rule(self, x: float, words: str, row: int) -> Html:
-        """An upright line with words at its top, those of several rules under each other."""
+    def rule(self, x: float, words: str, *, before: bool) -> Html:
+        """An upright line with words at its top, on the side that `before` says."""
         left = self.at(x, 0)[0]
-        before = left > WIDTH / 2
-        label = tag(
-            "text",
-            words,
-            x=f"{left + (-6 if before else 6):.1f}",
-            y=TOP + 12 + 16 * row,
-            class_="end" if before else None,
-        )
+        place = left - 6 if before else left + 6
         return tag(
-            "g", tag("line", x1=f"{left:.1f}", x2=f"{left:.1f}", y1=TOP, y2=HEIGHT - BOTTOM, class_="rule"), label
+            "g",
+            tag("line", x1=f"{left:.1f}", x2=f"{left:.1f}", y1=TOP, y2=HEIGHT - BOTTOM, class_="rule"),
+            tag("text", words, x=f"{place:.1f}", y=TOP + 12, class_="end" if before else None),
         )
 
     def drawn(

@@ -7,7 +7,6 @@ from typing import Any
 
 from cda.errors import UsageError
 from cda.systems.coverage.setting_up import open_store
-from cda.systems.coverage.system import CoverageSystem
 from evals.asking import Asked, Asker
 from evals.case_files import CASES, CoverageSet, case_digest, load_coverage, load_file
 from evals.floors import failures
@@ -17,7 +16,7 @@ from evals.record import Record
 from evals.references import REFERENCES, reference_records
 from evals.runner import run_cases
 from evals.scorecard import coverage_scorecard, latency_intervals
-from evals.shipped_corpus import on_shipped_corpus
+from evals.shipped_corpus import worlds
 from evals.suite import Decision, Options, Run, Say
 
 FIGURES: Mapping[str, bool] = {
@@ -64,19 +63,24 @@ class PreparedCoverage:
 
     def run(self, say: Say) -> Run:
         """Ask every case; see `Run`."""
-        settings = self._options.settings
-        if self._options.file is None:
-            settings = on_shipped_corpus(settings, say)
-        with open_store(settings, say=say) as store:
-            journal = Journal(settings, str(self.case_set["digest"]), store.digest)
-        settings = settings.model_copy(update={"trace_dir": journal.traces})
-        system = CoverageSystem.open(settings, say=say)
-        asker = Asker(system)
-        provenance = run_provenance(system.parts.provenance, settings)
+        own = self._options.file is not None
+        overlays = {case.corpus for held in self._sets for case in held.cases}
+        found = worlds(self._options.settings, overlays, say, own_store=own)
+        digests = {}
+        for name, settings in found.items():
+            with open_store(settings, say=say) as store:
+                digests[name] = store.digest
+        journal = Journal(found[""], str(self.case_set["digest"]), digests)
+        found = {name: held.model_copy(update={"trace_dir": journal.traces}) for name, held in found.items()}
+        asker = Asker(found, say=say)
+        for name in found:
+            asker.system(name)  # an index that is missing is built once, before any worker needs it
+        provenance = run_provenance(asker.system().parts.provenance, found[""])
+        provenance["overlays"] = {name: digest for name, digest in digests.items() if name}
         records = run_cases(
             [Asked(held.name, case) for held in self._sets for case in held.cases],
             asker=asker,
-            settings=settings,
+            worlds=found,
             journal=journal,
             concurrency=self._options.concurrency,
             say=say,
