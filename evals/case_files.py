@@ -90,10 +90,11 @@ def _read_all(folder: Path, name: str, form: type[ModelT]) -> Iterator[ModelT]:
 
 
 def _read(path: Path, form: type[ModelT], *, blind: bool = False) -> Iterator[ModelT]:
-    for place, raw in enumerate(_entries(path)):
+    for place, entry in enumerate(_entries(path)):
+        raw = dict(entry)
         if blind and "facts" in raw:
             # A round's facts are what its author read out of the chart: labels, which a request must not hand over.
-            raw = {"labelled_facts" if key == "facts" else key: value for key, value in raw.items()}
+            raw["labelled_facts"] = raw.pop("facts")
         try:
             yield form.model_validate(raw)
         except ValidationError as error:

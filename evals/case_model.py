@@ -95,13 +95,18 @@ class MetamorphicPair(CaseModel):
     base: CoverageCase
     twin: CoverageCase
 
+    @property
+    def unchanged(self) -> bool:
+        """The law says that nothing changes."""
+        return self.law in SAME_LAWS
+
     @model_validator(mode="after")
     def _expectations_follow_the_law(self) -> "MetamorphicPair":
         same = (self.base.expected_outcome, self.base.expected_gate) == (
             self.twin.expected_outcome,
             self.twin.expected_gate,
         )
-        if same != (self.law in SAME_LAWS):
+        if same != self.unchanged:
             raise ValueError(f"{self.pair_id}: the two expectations do not fit the law {self.law}")
         return self
 
