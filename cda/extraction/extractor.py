@@ -76,7 +76,7 @@ class RuleExtractor:
     def _literals_of(self, names: tuple[str, ...]) -> Literals:
         if names not in self._literals:
             phrases = [phrase for name in names for phrase in self._lexicon(name).phrases()]
-            phrases += [phrase for phrase, _ in shared_language().lexical_rates]
+            phrases += shared_language().lexical_rates
             self._literals[names] = Literals(literal for phrase in phrases for literal in phrase.literals)
         return self._literals[names]
 

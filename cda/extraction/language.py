@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cda.errors import CriterionError
+from cda.extraction.gates import Gated
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 COMPILED = Path(__file__).parent / "language.json"
@@ -134,12 +135,14 @@ class Language:
         return PhraseCompiler(self.lists, self.irregular)
 
     @cached_property
-    def lexical_rates(self) -> list[tuple[Phrase, float | None]]:
-        """Words that are a daily rate in themselves (QID, before meals and at bedtime); None = not a rate after all."""
-        return [
-            (self.compiler.phrase(str(phrase)), None if value is None else float(value))
-            for phrase, value in self.quantities["rates"].items()
-        ]
+    def lexical_rates(self) -> Gated[Phrase]:
+        """Words that are a daily rate in themselves (QID, before meals and at bedtime)."""
+        return Gated(self.compiler.phrase(str(phrase)) for phrase in self.quantities["rates"])
+
+    @cached_property
+    def times_a_day(self) -> list[float | None]:
+        """What each of the lexical rates says; None: no rate after all."""
+        return [None if value is None else float(value) for value in self.quantities["rates"].values()]
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from math import inf
@@ -38,8 +38,7 @@ class Reader:
         self._quantities = quantities
         self._cues: dict[int, list[FoundCue]] = {}
         self._read: dict[int, list[Quantity]] = {}
-        self._spans: dict[Phrase, list[Span]] = {}
-        self._forms: dict[int, list[tuple[Form, int]]] = {}  # by the identity of a lexicon's group of forms
+        self._spans: dict[int, list[tuple[Span, int]]] = {}  # by the identity of a lexicon's group
 
     def quantities(self, sentence: Sentence) -> list[Quantity]:
         """The quantities of a sentence."""
@@ -55,24 +54,17 @@ class Reader:
 
     def spans(self, phrases: Gated[Phrase]) -> list[tuple[Span, int]]:
         """The spans of the phrases with the index of the phrase."""
-        found: list[tuple[Span, int]] = []
-        for index in phrases.among(self.note.literals):
-            phrase = phrases[index]
-            if not (mask := self.note.mask(phrase)):
-                continue
-            if phrase not in self._spans:
-                self._spans[phrase] = self._found(phrase, mask)
-            found += [(span, index) for span in self._spans[phrase]]
+        if (found := self._spans.get(id(phrases))) is None:
+            found = self._spans[id(phrases)] = []
+            for phrase, index, mask in self.note.worth_trying(phrases):
+                found += [(span, index) for span in self._found(phrase, mask)]
         return found
 
-    def _found(self, phrase: Phrase, mask: int) -> list[Span]:
-        norm = self.note.norm
-        return [
-            (m.start(), m.start() + len(m[0].rstrip(TRAILING)))
-            for sentence in self.note.chosen(mask)
-            for m in phrase.regex.finditer(norm, sentence.start, sentence.end)
-            if m[0]
-        ]
+    def _found(self, phrase: Phrase, mask: int) -> Iterator[Span]:
+        for sentence in self.note.chosen(mask):
+            for match in phrase.regex.finditer(self.note.norm, sentence.start, sentence.end):
+                if match[0]:
+                    yield match.start(), match.start() + len(match[0].rstrip(TRAILING))
 
     def by_sentence(self, spans: Iterable[Span]) -> Mapping[int, list[Span]]:
         """The spans by the start of their sentence, which none of them leaves.
@@ -229,17 +221,10 @@ class Reader:
         before, after = self.note.norm[span[0] : rival[0]], self.note.norm[rival[1] : span[1]]
         return not (_LIST_BEFORE.search(before) or _LIST_AFTER.match(after))
 
-    def _worded(self, forms: Gated[Form]) -> list[tuple[Form, int]]:
-        """The forms whose words the note holds, in order, each with its sentences as bits."""
-        if (found := self._forms.get(id(forms))) is None:
-            tried = ((forms[i], self.note.mask(forms[i])) for i in forms.among(self.note.literals))
-            found = self._forms[id(forms)] = [(form, mask) for form, mask in tried if mask]
-        return found
-
     def _formed(self, forms: Gated[Form]) -> int:
         """The sentences (as bits) that hold the words of one of the forms."""
         mask = 0
-        for _, held in self._worded(forms):
+        for _, _, held in self.note.worth_trying(forms):
             mask |= held
         return mask
 
@@ -252,7 +237,7 @@ class Reader:
         owners: Sequence[tuple[Span, int]] = (),
     ) -> Mention | None:
         bit = self.note.bit(sentence)
-        for form, mask in self._worded(forms):
+        for form, _, mask in self.note.worth_trying(forms):
             if mask & bit and (span := self._form_span(form, sentence, q)):
                 if _rival_owns(q, span, owners):
                     continue
@@ -357,7 +342,7 @@ class Reader:
             for q in self.quantities(sentence):
                 if any(s < q.end and q.start < e for s, e in masks.get(sentence.start, ())):
                     continue
-                for form, _ in self._worded(lexicon.measured):
+                for form, _, _ in self.note.worth_trying(lexicon.measured):
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
                         mention = Mention(form.gives, *span)

@@ -10,8 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-from cda.extraction.gates import HasGate, Literals
+from cda.extraction.gates import Gated, GatedT, HasGate, Literals
 from cda.extraction.kin import carried
 from cda.extraction.language import Language
 
@@ -113,6 +114,7 @@ class Note:
         self._language = language
         self._looked_for = literals
         self._unions: dict[frozenset[str], int] = {}
+        self._tried: dict[int, list[Any]] = {}  # by the identity of a group, which outlives the note
         plain = text
         for start, end in sorted(ignore):
             width = max(0, min(end, len(text)) - max(start, 0))
@@ -173,8 +175,15 @@ class Note:
         """The sentence as a bit of the masks below."""
         return 1 << bisect_right(self._starts, sentence.start) - 1
 
-    def mask(self, item: HasGate) -> int:
-        """The sentences that hold the literals of a phrase's or form's gate, as a bit mask."""
+    def worth_trying(self, group: Gated[GatedT]) -> list[tuple[GatedT, int, int]]:
+        """The phrases or forms of a group whose literals the note holds: each with its index, in order, and with its
+        sentences as a bit mask."""
+        if (found := self._tried.get(id(group))) is None:
+            tried = ((group[index], index, self._mask(group[index])) for index in group.among(self._literals))
+            found = self._tried[id(group)] = [item for item in tried if item[2]]
+        return found
+
+    def _mask(self, item: HasGate) -> int:
         mask = self._all
         for part in item.gate:
             mask &= self._with_any(part)
@@ -198,19 +207,23 @@ class Note:
         return (1 << len(self.sentences)) - 1
 
     @cached_property
-    def literals(self) -> Mapping[str, int]:
+    def _literals(self) -> Mapping[str, int]:
         """The literals that the note holds, each with its sentences as a bit mask."""
-        found: dict[str, int] = {}
-        for index, sentence in enumerate(self.sentences):
-            for literal in self._looked_for.within(self.norm[sentence.start : sentence.end]):
-                found[literal] = found.get(literal, 0) | 1 << index
-        return found
+        return {literal: self._sentences_with(literal) for literal in self._looked_for.within(self.norm)}
+
+    def _sentences_with(self, literal: str) -> int:
+        mask, at = 0, self.norm.find(literal)
+        while at >= 0:
+            sentence = bisect_right(self._starts, at) - 1
+            mask |= 1 << sentence
+            at = self.norm.find(literal, self.sentences[sentence].end)
+        return mask
 
     def _with_any(self, part: frozenset[str]) -> int:
         if (mask := self._unions.get(part)) is None:
             mask = 0
-            for literal in self.literals.keys() & part:
-                mask |= self.literals[literal]
+            for literal in self._literals.keys() & part:
+                mask |= self._literals[literal]
             self._unions[part] = mask
         return mask
 

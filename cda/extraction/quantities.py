@@ -95,9 +95,10 @@ class QuantityReader:
 
     def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
         bit = note.bit(sentence)
-        for phrase, value in self._language.lexical_rates:
-            if not note.mask(phrase) & bit:
+        for phrase, index, held in note.worth_trying(self._language.lexical_rates):
+            if not held & bit:
                 continue
+            value = self._language.times_a_day[index]
             for match in phrase.regex.finditer(note.norm, sentence.start, sentence.end):
                 if value is not None:
                     yield Quantity(

@@ -17,7 +17,7 @@ COMPILER = PhraseCompiler({"drug": ["aspirin", "acetylsalicylic acid"]}, {"feel"
 
 def note(text: str, *words: str) -> Note:
     language = shared_language()
-    literals = Literals(literal for phrase, _ in language.lexical_rates for literal in phrase.literals)
+    literals = Literals(literal for phrase in language.lexical_rates for literal in phrase.literals)
     return Note(text, language, Vocabulary(words), literals)
 
 
