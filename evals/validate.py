@@ -18,6 +18,7 @@ from evals.case_files import CASES, COVERAGE_SETS
 from evals.case_model import CaseModel, CoverageCase, MetamorphicPair, RetrievalCase, VerifierCase
 from evals.corpus_view import CorpusView, shipped
 from evals.expand import generated_files
+from evals.validation.bearing import bearing_faults
 from evals.validation.duplicates import Placed, id_findings, probe_findings, request_findings
 from evals.validation.finding import Broken, Finding
 from evals.validation.labels import label_faults
@@ -137,6 +138,7 @@ def _case_faults(case: CoverageCase) -> Iterator[Broken]:
         yield "corpus", f"there is no overlay {case.corpus!r} in evals/corpora; leave it out or add one"
         return
     yield from label_faults(case, view)
+    yield from bearing_faults(case, view)
     yield from narrative_faults(case, view)
 
 

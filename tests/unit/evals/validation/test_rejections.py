@@ -30,6 +30,7 @@ SOUND: dict[str, Any] = {
     "gold_clause_ids": ["MHP-MP-0142.v1.C2"],
     "rationale": "Seven are at least four.",
 }
+OPEN = {"labelled_facts": {"diabetes_type": "type_1", "fingersticks_per_day": None}}
 REFUSED = {"expected_outcome": "INSUFFICIENT_EVIDENCE", "expected_gate": "REFUSE"}
 HALTED = {"expected_outcome": "INSUFFICIENT_EVIDENCE", "expected_gate": "HALT", "gold_clause_ids": []}
 GOLD = {
@@ -55,6 +56,7 @@ def rules(entry: dict[str, Any]) -> list[str]:
 @pytest.mark.promise("cases.label")
 def test_a_sound_case_passes() -> None:
     assert rules(SOUND) == []
+    assert rules(SOUND | REFUSED | OPEN) == []
 
 
 @pytest.mark.promise("cases.label")
@@ -109,6 +111,10 @@ def test_a_sound_case_passes() -> None:
         ({"labelled_facts": {"diabetes_type": "type_3"}}, "labelled_facts"),
         ({"labelled_facts": {"fingersticks_per_day": True}}, "labelled_facts"),
         ({"labelled_facts": {"hypoglycemia_unawareness": "no"}}, "labelled_facts"),
+        ({"labelled_facts": {"member_age_years": 50}}, "facts_bear"),
+        ({"labelled_facts": {"diabetes_type": None}}, "facts_bear"),
+        ({**REFUSED, "labelled_facts": {"diabetes_type": "type_1", "fingersticks_per_day": 2,
+          "hypoglycemia_unawareness": False}}, "facts_open"),
         ({"stress": ["fog"]}, "stress"),
         ({"rationale": " "}, "rationale"),
         ({"corpus": "friendly"}, "corpus"),
