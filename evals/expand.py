@@ -48,7 +48,8 @@ class Told(CaseModel):
 
 
 class Pattern(CaseModel):
-    """One clinical fact pattern: what a careful reader takes from each of its renderings, and its answers."""
+    """One clinical fact pattern: what a careful reader takes from each of its renderings, and its answers. disputed:
+    why the labels may be quarrelled with."""
 
     pattern: str
     trap: str
@@ -58,6 +59,7 @@ class Pattern(CaseModel):
     dx: tuple[str, ...]
     facts: dict[str, Any]
     why: str
+    disputed: str = ""
     answers: tuple[Answer, ...]
     told: dict[str, Told]
 
@@ -117,6 +119,7 @@ def _cases(pattern: Pattern, view: CorpusView) -> Iterator[CoverageCase]:
                     stress=() if answer.days else ("boundary_day",),
                     style=style,
                     origin=pattern.pattern,
+                    disputed=pattern.disputed,
                     labelled_facts=pattern.facts,
                     expected_reasons=answer.reasons,
                 )

@@ -1,0 +1,220 @@
+"""Judges case files before they count: `cda evals validate`. Every fault at once, with file, case and what to do.
+
+The same gates stand before the shipped sets and before whatever a person or a model proposes. Nothing is computed by
+the criteria engine or the verifier: what is judged here is the label, and not the product.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from cda.errors import UsageError
+from evals.case_files import CASES, COVERAGE_SETS
+from evals.case_model import CaseModel, CoverageCase, MetamorphicPair, RetrievalCase, VerifierCase
+from evals.corpus_view import CorpusView, shipped
+from evals.expand import generated_files
+from evals.validation.bearing import bearing_faults
+from evals.validation.duplicates import Placed, id_findings, probe_findings, request_findings
+from evals.validation.finding import Broken, Finding
+from evals.validation.labels import label_faults
+from evals.validation.narratives import narrative_faults
+from evals.validation.pairs import pair_faults
+from evals.validation.planted import planted_faults
+from evals.validation.queries import query_faults
+from evals.validation.spread import coverage_spread, pair_spread, planted_spread, query_spread
+
+# Sets in which every case probes something of its own: the others repeat a probe on purpose (styles, days, laws).
+DISTINCT = frozenset({"adversarial", "medicare"})
+
+
+@dataclass(slots=True)
+class Held:
+    """The sound part of what was read, by kind; each entry with the name of its file."""
+
+    cases: list[Placed] = field(default_factory=list)
+    pairs: list[tuple[str, MetamorphicPair]] = field(default_factory=list)
+    planted: list[tuple[str, VerifierCase]] = field(default_factory=list)
+    queries: list[tuple[str, RetrievalCase]] = field(default_factory=list)
+
+
+def shipped_findings(folder: Path = CASES) -> tuple[Held, tuple[Finding, ...]]:
+    """All that is wrong with the shipped sets, each by itself and all together."""
+    held = Held()
+    found: list[Finding] = []
+    for file in sorted(folder.rglob("*.json")):
+        if not file.name.endswith(".first.json"):
+            name = str(file.relative_to(folder))
+            found += judge(entries_of(file), name, held, blind=name.startswith("rounds/"))
+    distinct = [(file, case) for file, case in held.cases if Path(file).stem in DISTINCT]
+    found += [*_ids(held), *_requests(held), *probe_findings(distinct), *_spread(held)]
+    found += [
+        Finding(name, "", "generated", "differs from what its patterns give; run `cda evals expand`")
+        for name, text in generated_files().items()
+        if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != text
+    ]
+    return held, tuple(sorted(found))
+
+
+def proposed_findings(files: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Held, tuple[Finding, ...]]:
+    """All that is wrong with proposed entries, by file name, the shipped sets being there already."""
+    known, _ = shipped_findings()
+    held = Held()
+    found: list[Finding] = []
+    for name, entries in files.items():
+        found += judge(entries, name, held)
+    named = {*files}
+    both = Held(
+        cases=known.cases + held.cases,
+        pairs=known.pairs + held.pairs,
+        planted=known.planted + held.planted,
+        queries=known.queries + held.queries,
+    )
+    repeated = [finding for finding in (*_ids(both), *_requests(both)) if finding.file in named]
+    return held, tuple(sorted([*found, *repeated, *probe_findings(held.cases, known.cases)]))
+
+
+def judge(entries: Sequence[Mapping[str, Any]], file: str, held: Held, *, blind: bool = False) -> Iterator[Finding]:
+    """What is wrong with each entry by itself; those of sound form are put into `held`. `blind`: facts are labels."""
+    for place, entry in enumerate(entries):
+        raw = {"labelled_facts" if blind and key == "facts" else key: value for key, value in entry.items()}
+        named = str(raw.get("case_id") or raw.get("pair_id") or f"entry {place}")
+        try:
+            case = _form(raw).model_validate(raw)
+        except ValidationError as error:
+            for fault in error.errors(include_url=False, include_input=False):
+                where = ".".join(map(str, fault["loc"])) or "the case"
+                yield Finding(file, named, "form", f"{where}: {fault['msg']}")
+            continue
+        yield from (Finding(file, at, rule, message) for at, (rule, message) in _faults(case))
+        _keep(case, file, held)
+
+
+def entries_of(file: Path) -> list[Mapping[str, Any]]:
+    """The objects of a file of cases. Raises UsageError when it cannot be read or is no such file."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read ({type(error).__name__})") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{file}: not a JSON document in UTF-8") from None
+    found = data.get("cases") if isinstance(data, dict) else data
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise UsageError(f'{file}: a file of cases is a list of objects, or {{"cases": [...]}}')
+    return found
+
+
+def _form(raw: Mapping[str, Any]) -> type[CaseModel]:
+    """The form of an entry, told from what only that form has."""
+    if "pair_id" in raw:
+        return MetamorphicPair
+    if "caught_by" in raw or "fault" in raw:
+        return VerifierCase
+    return RetrievalCase if "query" in raw else CoverageCase
+
+
+def _faults(case: CaseModel) -> Iterator[tuple[str, Broken]]:
+    """(id, fault) of one entry."""
+    match case:
+        case CoverageCase():
+            yield from ((case.case_id, fault) for fault in _case_faults(case))
+        case MetamorphicPair():
+            yield from ((case.pair_id, fault) for fault in pair_faults(case))
+            yield from ((side.case_id, fault) for side in (case.base, case.twin) for fault in _case_faults(side))
+        case VerifierCase():
+            yield from ((case.case_id, fault) for fault in planted_faults(case, shipped()))
+        case RetrievalCase():
+            yield from ((case.case_id, fault) for fault in query_faults(case, shipped()))
+
+
+def _case_faults(case: CoverageCase) -> Iterator[Broken]:
+    try:
+        view: CorpusView = shipped(case.corpus)
+    except KeyError:
+        yield "corpus", f"there is no overlay {case.corpus!r} in evals/corpora; leave it out or add one"
+        return
+    yield from label_faults(case, view)
+    yield from bearing_faults(case, view)
+    yield from narrative_faults(case, view)
+
+
+def _keep(case: CaseModel, file: str, held: Held) -> None:
+    match case:
+        case CoverageCase():
+            held.cases.append((file, case))
+        case MetamorphicPair():
+            held.pairs.append((file, case))
+        case VerifierCase():
+            held.planted.append((file, case))
+        case RetrievalCase():
+            held.queries.append((file, case))
+
+
+def _ids(held: Held) -> Iterator[Finding]:
+    """Ids are one space over all coverage cases, and one for each other suite."""
+    sides = ((file, side.case_id) for file, pair in held.pairs for side in (pair.base, pair.twin))
+    yield from id_findings([*((file, case.case_id) for file, case in held.cases), *sides])
+    yield from id_findings((file, pair.pair_id) for file, pair in held.pairs)
+    yield from id_findings((file, case.case_id) for file, case in held.planted)
+    yield from id_findings((file, case.case_id) for file, case in held.queries)
+
+
+def _requests(held: Held) -> Iterator[Finding]:
+    """Pairs share their base by design, so they are left out."""
+    yield from request_findings(held.cases)
+    asked: dict[tuple[str, ...], str] = {}
+    for file, query in held.queries:
+        key = (query.query, query.payer_id or "", query.plan_id or "", query.as_of_date or "", *query.procedure_codes)
+        if key in asked:
+            yield Finding(
+                file, query.case_id, "request_twice", f"{asked[key]} asks the same; change it or leave it out"
+            )
+        asked.setdefault(key, query.case_id)
+
+
+def _spread(held: Held) -> Iterator[Finding]:
+    sets = {
+        name: [case for file, case in held.cases if Path(file).parts[0] in (name, f"{name}.json")]
+        for name in COVERAGE_SETS
+    }
+    yield from coverage_spread(sets, shipped())
+    yield from pair_spread([pair for _, pair in held.pairs])
+    yield from planted_spread([case for _, case in held.planted])
+    yield from query_spread([case for _, case in held.queries])
+
+
+def _counts(held: Held) -> dict[str, int]:
+    return {
+        "cases": len(held.cases),
+        "pairs": len(held.pairs),
+        "planted": len(held.planted),
+        "queries": len(held.queries),
+    }
+
+
+@click.command("validate")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def validate_command(ctx: click.Context, files: Sequence[Path], as_json: bool) -> None:
+    """Judge the shipped case sets, or any FILES of cases beside them. Exit 1 when a case is rejected."""
+    held, found = proposed_findings({str(file): entries_of(file) for file in files}) if files else shipped_findings()
+    if as_json:
+        state = "faulty" if found else "sound"
+        document = {"state": state, **_counts(held), "findings": [asdict(finding) for finding in found]}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        _print(held, found)
+    if found:
+        ctx.exit(1)
+
+
+def _print(held: Held, found: Sequence[Finding]) -> None:
+    for finding in found:
+        click.echo(str(finding))
+    counted = ", ".join(f"{number} {name}" for name, number in _counts(held).items() if number)
+    click.echo(f"{len(found) or 'no'} fault{'s' if len(found) > 1 else ''} in {counted or 'nothing'}")
