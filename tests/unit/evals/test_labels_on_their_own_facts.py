@@ -1,4 +1,4 @@
-"""A second opinion on labels: the facts that an author read out of a chart, given as values, lead to the authored answer.
+"""A second opinion on labels: the facts that an author read out of a chart lead to the authored answer.
 
 A case that fails here has a wrong label or facts left out, or shows a fault of the criteria; reading is out of it.
 """
