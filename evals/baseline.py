@@ -29,6 +29,7 @@ def entry_of(run: Run, commit: str | None, accepted: str | None) -> dict[str, An
     return {
         "commit": commit,
         "accepted": accepted,
+        "failures": list(run.failures),
         "case_set": card["case_set"],
         "provenance": card["provenance"],
         "figures": {name: card[name] for name in run.figures},

@@ -24,7 +24,7 @@ from evals.statistics import cluster_ratio, cluster_statistic, smallest_visible_
 
 Figures = dict[str, Any]
 Counted = tuple[Callable[[Record], float], Callable[[Record], float]]
-VOLATILE = frozenset({"p50_latency_s", "p95_latency_s", "latency_s", "run_id", "trace", "cases_per_s"})
+VOLATILE = frozenset({"p50_latency_s", "p95_latency_s", "latency_s", "run_id", "traces"})
 """Times and ids: all that differs between two runs of the same code over the same cases."""
 
 # Each rate over cases: what counts as a hit, and among which cases.
