@@ -6,6 +6,7 @@ the criteria engine or the verifier: what is judged here is the label, and not t
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def shipped_findings(folder: Path = CASES) -> tuple[Held, tuple[Finding, ...]]:
         if not file.name.endswith(".first.json"):
             name = str(file.relative_to(folder))
             found += judge(entries_of(file), name, held, blind=name.startswith("rounds/"))
-    distinct = [(file, case) for file, case in held.cases if Path(file).stem in DISTINCT]
+    distinct = [(file, case) for file, case in held.cases if _distinct(file, shipped_set=True)]
     found += [*_ids(held), *_requests(held), *probe_findings(distinct), *_spread(held)]
     found += [
         Finding(name, "", "generated", "differs from what its patterns give; run `cda evals expand`")
@@ -61,21 +62,36 @@ def shipped_findings(folder: Path = CASES) -> tuple[Held, tuple[Finding, ...]]:
 
 
 def proposed_findings(files: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Held, tuple[Finding, ...]]:
-    """All that is wrong with proposed entries, by file name, the shipped sets being there already."""
-    known, _ = shipped_findings()
-    held = Held()
+    """All that is wrong with proposed entries, by file name, the shipped sets being there already. A shipped file is
+    judged in its own place."""
+    places = {name: _shipped_name(name) for name in files}
+    known, held = _without(shipped_findings()[0], {place for place in places.values() if place}), Held()
     found: list[Finding] = []
     for name, entries in files.items():
-        found += judge(entries, name, held)
-    named = {*files}
-    both = Held(
-        cases=known.cases + held.cases,
-        pairs=known.pairs + held.pairs,
-        planted=known.planted + held.planted,
-        queries=known.queries + held.queries,
-    )
-    repeated = [finding for finding in (*_ids(both), *_requests(both)) if finding.file in named]
-    return held, tuple(sorted([*found, *repeated, *probe_findings(held.cases, known.cases)]))
+        found += judge(entries, name, held, blind=(places[name] or "").startswith("rounds/"))
+    both = Held(*(there + new for there, new in zip(_lists(known), _lists(held), strict=True)))
+    repeated = [finding for finding in (*_ids(both), *_requests(both)) if finding.file in files]
+    distinct = [(file, case) for file, case in held.cases if _distinct(file, shipped_set=places[file] is not None)]
+    return held, tuple(sorted([*found, *repeated, *probe_findings(distinct, known.cases)]))
+
+
+def _shipped_name(file: str) -> str | None:
+    """The name of a shipped file among the sets, or None for a file from anywhere else."""
+    path = Path(file).resolve()
+    return str(path.relative_to(CASES)) if path.is_relative_to(CASES) else None
+
+
+def _distinct(name: str, *, shipped_set: bool) -> bool:
+    """Whether each case of a file must probe something of its own: all that is proposed must."""
+    return not shipped_set or Path(name).stem in DISTINCT
+
+
+def _lists(held: Held) -> tuple[list[Any], ...]:
+    return held.cases, held.pairs, held.planted, held.queries
+
+
+def _without(held: Held, names: AbstractSet[str]) -> Held:
+    return Held(*([entry for entry in entries if entry[0] not in names] for entries in _lists(held)))
 
 
 def judge(entries: Sequence[Mapping[str, Any]], file: str, held: Held, *, blind: bool = False) -> Iterator[Finding]:
@@ -217,4 +233,4 @@ def _print(held: Held, found: Sequence[Finding]) -> None:
     for finding in found:
         click.echo(str(finding))
     counted = ", ".join(f"{number} {name}" for name, number in _counts(held).items() if number)
-    click.echo(f"{len(found) or 'no'} fault{'s' if len(found) > 1 else ''} in {counted or 'nothing'}")
+    click.echo(f"{len(found) or 'no'} fault{'s' if len(found) > 1 else ''}; of sound form: {counted or 'nothing'}")
