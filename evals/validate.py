@@ -7,40 +7,23 @@ the criteria engine or the verifier: what is judged here is the label, and not t
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from cda.errors import UsageError
 from evals.case_files import CASES, COVERAGE_SETS
-from evals.case_model import CaseModel, CoverageCase, MetamorphicPair, RetrievalCase, VerifierCase
-from evals.corpus_view import CorpusView, shipped
+from evals.corpus_view import shipped
 from evals.expand import generated_files
-from evals.validation.bearing import bearing_faults
-from evals.validation.duplicates import Placed, id_findings, probe_findings, request_findings
-from evals.validation.finding import Broken, Finding
-from evals.validation.labels import label_faults
-from evals.validation.narratives import narrative_faults
-from evals.validation.pairs import pair_faults
-from evals.validation.planted import planted_faults
-from evals.validation.queries import query_faults
+from evals.validation.duplicates import id_findings, probe_findings, request_findings
+from evals.validation.finding import Finding
+from evals.validation.judging import Held, judge
 from evals.validation.spread import coverage_spread, pair_spread, planted_spread, query_spread
 
 # Sets in which every case probes something of its own: the others repeat a probe on purpose (styles, days, laws).
 DISTINCT = frozenset({"adversarial", "medicare"})
-
-
-@dataclass(slots=True)
-class Held:
-    """The sound part of what was read, by kind; each entry with the name of its file."""
-
-    cases: list[Placed] = field(default_factory=list)
-    pairs: list[tuple[str, MetamorphicPair]] = field(default_factory=list)
-    planted: list[tuple[str, VerifierCase]] = field(default_factory=list)
-    queries: list[tuple[str, RetrievalCase]] = field(default_factory=list)
 
 
 def shipped_findings(folder: Path = CASES) -> tuple[Held, tuple[Finding, ...]]:
@@ -69,7 +52,7 @@ def proposed_findings(files: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple
     found: list[Finding] = []
     for name, entries in files.items():
         found += judge(entries, name, held, blind=(places[name] or "").startswith("rounds/"))
-    both = Held(*(there + new for there, new in zip(_lists(known), _lists(held), strict=True)))
+    both = Held(*(there + new for there, new in zip(known.lists, held.lists, strict=True)))
     repeated = [finding for finding in (*_ids(both), *_requests(both)) if finding.file in files]
     distinct = [(file, case) for file, case in held.cases if _distinct(file, shipped_set=places[file] is not None)]
     return held, tuple(sorted([*found, *repeated, *probe_findings(distinct, known.cases)]))
@@ -86,28 +69,8 @@ def _distinct(name: str, *, shipped_set: bool) -> bool:
     return not shipped_set or Path(name).stem in DISTINCT
 
 
-def _lists(held: Held) -> tuple[list[Any], ...]:
-    return held.cases, held.pairs, held.planted, held.queries
-
-
 def _without(held: Held, names: AbstractSet[str]) -> Held:
-    return Held(*([entry for entry in entries if entry[0] not in names] for entries in _lists(held)))
-
-
-def judge(entries: Sequence[Mapping[str, Any]], file: str, held: Held, *, blind: bool = False) -> Iterator[Finding]:
-    """What is wrong with each entry by itself; those of sound form are put into `held`. `blind`: facts are labels."""
-    for place, entry in enumerate(entries):
-        raw = {"labelled_facts" if blind and key == "facts" else key: value for key, value in entry.items()}
-        named = str(raw.get("case_id") or raw.get("pair_id") or f"entry {place}")
-        try:
-            case = _form(raw).model_validate(raw)
-        except ValidationError as error:
-            for fault in error.errors(include_url=False, include_input=False):
-                where = ".".join(map(str, fault["loc"])) or "the case"
-                yield Finding(file, named, "form", f"{where}: {fault['msg']}")
-            continue
-        yield from (Finding(file, at, rule, message) for at, (rule, message) in _faults(case))
-        _keep(case, file, held)
+    return Held(*([entry for entry in entries if entry[0] not in names] for entries in held.lists))
 
 
 def entries_of(file: Path) -> list[Mapping[str, Any]]:
@@ -122,52 +85,6 @@ def entries_of(file: Path) -> list[Mapping[str, Any]]:
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise UsageError(f'{file}: a file of cases is a list of objects, or {{"cases": [...]}}')
     return found
-
-
-def _form(raw: Mapping[str, Any]) -> type[CaseModel]:
-    """The form of an entry, told from what only that form has."""
-    if "pair_id" in raw:
-        return MetamorphicPair
-    if "caught_by" in raw or "fault" in raw:
-        return VerifierCase
-    return RetrievalCase if "query" in raw else CoverageCase
-
-
-def _faults(case: CaseModel) -> Iterator[tuple[str, Broken]]:
-    """(id, fault) of one entry."""
-    match case:
-        case CoverageCase():
-            yield from ((case.case_id, fault) for fault in _case_faults(case))
-        case MetamorphicPair():
-            yield from ((case.pair_id, fault) for fault in pair_faults(case))
-            yield from ((side.case_id, fault) for side in (case.base, case.twin) for fault in _case_faults(side))
-        case VerifierCase():
-            yield from ((case.case_id, fault) for fault in planted_faults(case, shipped()))
-        case RetrievalCase():
-            yield from ((case.case_id, fault) for fault in query_faults(case, shipped()))
-
-
-def _case_faults(case: CoverageCase) -> Iterator[Broken]:
-    try:
-        view: CorpusView = shipped(case.corpus)
-    except KeyError:
-        yield "corpus", f"there is no overlay {case.corpus!r} in evals/corpora; leave it out or add one"
-        return
-    yield from label_faults(case, view)
-    yield from bearing_faults(case, view)
-    yield from narrative_faults(case, view)
-
-
-def _keep(case: CaseModel, file: str, held: Held) -> None:
-    match case:
-        case CoverageCase():
-            held.cases.append((file, case))
-        case MetamorphicPair():
-            held.pairs.append((file, case))
-        case VerifierCase():
-            held.planted.append((file, case))
-        case RetrievalCase():
-            held.queries.append((file, case))
 
 
 def _ids(held: Held) -> Iterator[Finding]:

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from evals.case_files import CASES
 from evals.case_model import CoverageCase
 from evals.corpus_view import shipped
-from evals.validate import Held, judge, validate_command
+from evals.validate import validate_command
 from evals.validation.duplicates import probe
+from evals.validation.judging import Held, judge
 from evals.validation.spread import coverage_spread, pair_spread, planted_spread, query_spread
 
 SOUND: dict[str, Any] = {
