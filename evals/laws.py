@@ -48,7 +48,8 @@ class Missing(CaseModel):
 
 
 class Seed(CaseModel):
-    """A chart in statements, its label, and what may be done to it."""
+    """A chart in statements, its label, and what may be done to it. beside: sentences about somebody else, or about
+    what the payer asks, which are no finding of the patient's."""
 
     seed: str
     payer_id: str
@@ -60,6 +61,7 @@ class Seed(CaseModel):
     answer: Label
     synonyms: tuple[Rewording, ...] = ()
     units: tuple[Rewording, ...] = ()
+    beside: tuple[str, ...] = ()
     boundary: tuple[Boundary, ...] = ()
     without: tuple[Missing, ...] = ()
 
@@ -92,7 +94,8 @@ def _pairs(seed: Seed, place: int, history: Sequence[str]) -> Iterator[Metamorph
     whole, told = seed.answer, seed.statements
     for turn, order in enumerate(_orders(told), 1):
         yield _pair(seed, "reorder_sentences", turn, (told, whole, seed.as_of), (order, whole, seed.as_of))
-    for turn, more in enumerate(_histories(told, place, history), 1):
+    others = ((told[0], sentence, *told[1:]) for sentence in seed.beside)
+    for turn, more in enumerate((*_histories(told, place, history), *others), 1):
         yield _pair(seed, "irrelevant_history", turn, (told, whole, seed.as_of), (more, whole, seed.as_of))
     rewordings: tuple[tuple[Law, tuple[Rewording, ...]], ...] = (
         ("synonyms", seed.synonyms),

@@ -6,40 +6,24 @@ the criteria engine or the verifier: what is judged here is the label, and not t
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from cda.errors import UsageError
 from evals.case_files import CASES, COVERAGE_SETS
-from evals.case_model import CaseModel, CoverageCase, MetamorphicPair, RetrievalCase, VerifierCase
-from evals.corpus_view import CorpusView, shipped
+from evals.corpus_view import shipped
 from evals.expand import generated_files
-from evals.validation.bearing import bearing_faults
-from evals.validation.duplicates import Placed, id_findings, probe_findings, request_findings
-from evals.validation.finding import Broken, Finding
-from evals.validation.labels import label_faults
-from evals.validation.narratives import narrative_faults
-from evals.validation.pairs import pair_faults
-from evals.validation.planted import planted_faults
-from evals.validation.queries import query_faults
+from evals.validation.duplicates import id_findings, probe_findings, request_findings
+from evals.validation.finding import Finding
+from evals.validation.judging import Held, judge
 from evals.validation.spread import coverage_spread, pair_spread, planted_spread, query_spread
 
 # Sets in which every case probes something of its own: the others repeat a probe on purpose (styles, days, laws).
 DISTINCT = frozenset({"adversarial", "medicare"})
-
-
-@dataclass(slots=True)
-class Held:
-    """The sound part of what was read, by kind; each entry with the name of its file."""
-
-    cases: list[Placed] = field(default_factory=list)
-    pairs: list[tuple[str, MetamorphicPair]] = field(default_factory=list)
-    planted: list[tuple[str, VerifierCase]] = field(default_factory=list)
-    queries: list[tuple[str, RetrievalCase]] = field(default_factory=list)
 
 
 def shipped_findings(folder: Path = CASES) -> tuple[Held, tuple[Finding, ...]]:
@@ -50,7 +34,7 @@ def shipped_findings(folder: Path = CASES) -> tuple[Held, tuple[Finding, ...]]:
         if not file.name.endswith(".first.json"):
             name = str(file.relative_to(folder))
             found += judge(entries_of(file), name, held, blind=name.startswith("rounds/"))
-    distinct = [(file, case) for file, case in held.cases if Path(file).stem in DISTINCT]
+    distinct = [(file, case) for file, case in held.cases if _distinct(file, shipped_set=True)]
     found += [*_ids(held), *_requests(held), *probe_findings(distinct), *_spread(held)]
     found += [
         Finding(name, "", "generated", "differs from what its patterns give; run `cda evals expand`")
@@ -61,37 +45,32 @@ def shipped_findings(folder: Path = CASES) -> tuple[Held, tuple[Finding, ...]]:
 
 
 def proposed_findings(files: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Held, tuple[Finding, ...]]:
-    """All that is wrong with proposed entries, by file name, the shipped sets being there already."""
-    known, _ = shipped_findings()
-    held = Held()
+    """All that is wrong with proposed entries, by file name, the shipped sets being there already. A shipped file is
+    judged in its own place."""
+    places = {name: _shipped_name(name) for name in files}
+    known, held = _without(shipped_findings()[0], {place for place in places.values() if place}), Held()
     found: list[Finding] = []
     for name, entries in files.items():
-        found += judge(entries, name, held)
-    named = {*files}
-    both = Held(
-        cases=known.cases + held.cases,
-        pairs=known.pairs + held.pairs,
-        planted=known.planted + held.planted,
-        queries=known.queries + held.queries,
-    )
-    repeated = [finding for finding in (*_ids(both), *_requests(both)) if finding.file in named]
-    return held, tuple(sorted([*found, *repeated, *probe_findings(held.cases, known.cases)]))
+        found += judge(entries, name, held, blind=(places[name] or "").startswith("rounds/"))
+    both = Held(*(there + new for there, new in zip(known.lists, held.lists, strict=True)))
+    repeated = [finding for finding in (*_ids(both), *_requests(both)) if finding.file in files]
+    distinct = [(file, case) for file, case in held.cases if _distinct(file, shipped_set=places[file] is not None)]
+    return held, tuple(sorted([*found, *repeated, *probe_findings(distinct, known.cases)]))
 
 
-def judge(entries: Sequence[Mapping[str, Any]], file: str, held: Held, *, blind: bool = False) -> Iterator[Finding]:
-    """What is wrong with each entry by itself; those of sound form are put into `held`. `blind`: facts are labels."""
-    for place, entry in enumerate(entries):
-        raw = {"labelled_facts" if blind and key == "facts" else key: value for key, value in entry.items()}
-        named = str(raw.get("case_id") or raw.get("pair_id") or f"entry {place}")
-        try:
-            case = _form(raw).model_validate(raw)
-        except ValidationError as error:
-            for fault in error.errors(include_url=False, include_input=False):
-                where = ".".join(map(str, fault["loc"])) or "the case"
-                yield Finding(file, named, "form", f"{where}: {fault['msg']}")
-            continue
-        yield from (Finding(file, at, rule, message) for at, (rule, message) in _faults(case))
-        _keep(case, file, held)
+def _shipped_name(file: str) -> str | None:
+    """The name of a shipped file among the sets, or None for a file from anywhere else."""
+    path = Path(file).resolve()
+    return str(path.relative_to(CASES)) if path.is_relative_to(CASES) else None
+
+
+def _distinct(name: str, *, shipped_set: bool) -> bool:
+    """Whether each case of a file must probe something of its own: all that is proposed must."""
+    return not shipped_set or Path(name).stem in DISTINCT
+
+
+def _without(held: Held, names: AbstractSet[str]) -> Held:
+    return Held(*([entry for entry in entries if entry[0] not in names] for entries in held.lists))
 
 
 def entries_of(file: Path) -> list[Mapping[str, Any]]:
@@ -106,52 +85,6 @@ def entries_of(file: Path) -> list[Mapping[str, Any]]:
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise UsageError(f'{file}: a file of cases is a list of objects, or {{"cases": [...]}}')
     return found
-
-
-def _form(raw: Mapping[str, Any]) -> type[CaseModel]:
-    """The form of an entry, told from what only that form has."""
-    if "pair_id" in raw:
-        return MetamorphicPair
-    if "caught_by" in raw or "fault" in raw:
-        return VerifierCase
-    return RetrievalCase if "query" in raw else CoverageCase
-
-
-def _faults(case: CaseModel) -> Iterator[tuple[str, Broken]]:
-    """(id, fault) of one entry."""
-    match case:
-        case CoverageCase():
-            yield from ((case.case_id, fault) for fault in _case_faults(case))
-        case MetamorphicPair():
-            yield from ((case.pair_id, fault) for fault in pair_faults(case))
-            yield from ((side.case_id, fault) for side in (case.base, case.twin) for fault in _case_faults(side))
-        case VerifierCase():
-            yield from ((case.case_id, fault) for fault in planted_faults(case, shipped()))
-        case RetrievalCase():
-            yield from ((case.case_id, fault) for fault in query_faults(case, shipped()))
-
-
-def _case_faults(case: CoverageCase) -> Iterator[Broken]:
-    try:
-        view: CorpusView = shipped(case.corpus)
-    except KeyError:
-        yield "corpus", f"there is no overlay {case.corpus!r} in evals/corpora; leave it out or add one"
-        return
-    yield from label_faults(case, view)
-    yield from bearing_faults(case, view)
-    yield from narrative_faults(case, view)
-
-
-def _keep(case: CaseModel, file: str, held: Held) -> None:
-    match case:
-        case CoverageCase():
-            held.cases.append((file, case))
-        case MetamorphicPair():
-            held.pairs.append((file, case))
-        case VerifierCase():
-            held.planted.append((file, case))
-        case RetrievalCase():
-            held.queries.append((file, case))
 
 
 def _ids(held: Held) -> Iterator[Finding]:
@@ -217,4 +150,4 @@ def _print(held: Held, found: Sequence[Finding]) -> None:
     for finding in found:
         click.echo(str(finding))
     counted = ", ".join(f"{number} {name}" for name, number in _counts(held).items() if number)
-    click.echo(f"{len(found) or 'no'} fault{'s' if len(found) > 1 else ''} in {counted or 'nothing'}")
+    click.echo(f"{len(found) or 'no'} fault{'s' if len(found) > 1 else ''}; of sound form: {counted or 'nothing'}")

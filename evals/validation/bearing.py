@@ -22,8 +22,8 @@ def bearing_faults(case: CoverageCase, view: CorpusView) -> Iterator[Broken]:
             continue
         if case.expected_outcome != "INSUFFICIENT_EVIDENCE" and not asked & known:
             yield "facts_bear", f"{clause_id} asks for {_listed(asked)}, and the labelled facts give none of it"
-        # Beyond a limit and outside a population a refusal rests on what is known.
-        decided_by_known = {"limit", "population", "patch"} & set(criterion or {})
+        # Beyond a limit and outside a population a refusal rests on what is known; with several codes on another one.
+        decided_by_known = {"limit", "population", "patch"} & set(criterion or {}) or len(case.procedure_codes) > 1
         if case.expected_gate == "REFUSE" and not decided_by_known and not _open(asked, stated):
             yield "facts_open", f"{clause_id} asks for {_listed(asked)}, and nothing of it is open; what is missing?"
 

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from evals.case_files import CASES
 from evals.case_model import CoverageCase
 from evals.corpus_view import shipped
-from evals.validate import Held, judge, validate_command
+from evals.validate import validate_command
 from evals.validation.duplicates import probe
+from evals.validation.judging import Held, judge
 from evals.validation.spread import coverage_spread, pair_spread, planted_spread, query_spread
 
 SOUND: dict[str, Any] = {
@@ -337,6 +338,13 @@ def test_a_proposal_is_judged_beside_what_is_there(tmp_path: Path) -> None:
     assert found >= {(there[0]["case_id"], "id_twice"), ("B-4", "probe_twice"), ("B-5", "request_twice")}
 
 
+@pytest.mark.promise("cases.shipped")
+@pytest.mark.parametrize("name", ["floor", "adversarial", "metamorphic", "verifier", "retrieval", "rounds/round2"])
+def test_a_shipped_file_is_judged_in_its_own_place(name: str) -> None:
+    told = CliRunner().invoke(validate_command, [str(CASES / f"{name}.json")])
+    assert (told.exit_code, told.output[:9]) == (0, "no fault;")
+
+
 @pytest.mark.promise("cases.told")
 def test_a_sound_new_case_is_accepted_and_a_broken_file_refused(tmp_path: Path) -> None:
     sound, broken = tmp_path / "sound.json", tmp_path / "broken.json"
@@ -344,7 +352,7 @@ def test_a_sound_new_case_is_accepted_and_a_broken_file_refused(tmp_path: Path) 
     broken.write_text("[{]", encoding="utf-8")
     accepted = CliRunner().invoke(validate_command, [str(sound)])
     assert accepted.exit_code == 0
-    assert accepted.output == "no fault in 1 cases\n"
+    assert accepted.output == "no fault; of sound form: 1 cases\n"
     refused = CliRunner().invoke(validate_command, [str(broken)])
     assert refused.exit_code != 0
     assert "not a JSON document" in str(refused.exception)
