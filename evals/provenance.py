@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -29,6 +30,12 @@ def run_provenance(given: Provenance, settings: Settings) -> dict[str, Any]:
         "max_iterations": settings.max_iterations,
         "code_digest": code_digest(),
     }
+
+
+def told(provenance: Mapping[str, Any]) -> str:
+    """What stands beside every score: a figure is of this corpus, embedder, tokeniser and index, and of no other."""
+    parts = ("corpus_digest", "embedder", "backend", "reranker", "tokeniser", "index_manifest", "reasoner")
+    return "  of " + ", ".join(f"{name} {str(provenance[name])[:12]}" for name in parts)
 
 
 @lru_cache(maxsize=1)

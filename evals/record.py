@@ -5,10 +5,11 @@ that differ between two runs of the same code.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import date
-from typing import Any
+
+from pydantic_core import to_json
 
 from cda.contracts.decision import RunResult
 from cda.contracts.policy_tools import ClauseView
@@ -21,7 +22,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys
 @dataclass(frozen=True, slots=True)
 class Record:
     """One case as it was answered. Counts are of ids; `confidence` is None without a determination; `gold_cited` is
-    None for a case without gold clauses; `detail` is for the report alone."""
+    None for a case without gold clauses; `first_is_gold`: the first clause in hand, by id, is all the gold.
+    `detail` is a JSON object for the report alone; no scorer reads it."""
 
     case_id: str
     set: str
@@ -38,6 +40,7 @@ class Record:
     gold: int
     gold_retrieved: int
     gold_cited: bool | None
+    first_is_gold: bool
     retrieved: int
     stale_retrieved: int
     wrong_payer: int
@@ -53,7 +56,7 @@ class Record:
     output_tokens: int
     usd: str
     run_id: str
-    detail: Mapping[str, Any]
+    detail: str
 
     @property
     def outcome_right(self) -> bool:
@@ -81,16 +84,22 @@ class Record:
         return self.gate == "DETERMINE" and self.expected_gate != "DETERMINE"
 
     def to_json(self) -> str:
-        """One line."""
-        return _ENCODER.encode({field.name: getattr(self, field.name) for field in fields(self)})
+        """One line: the record without its detail, a tab, the detail as it is."""
+        return f"{_ENCODER.encode({name: getattr(self, name) for name in _PLAIN})}\t{self.detail}"
 
     @classmethod
     def from_json(cls, line: str) -> "Record":
         """The record of a line. Raises ValueError or TypeError for a line that is none."""
-        raw = json.loads(line)
+        plain, tab, detail = line.rstrip("\n").partition("\t")
+        if not (tab and detail.endswith("}")):
+            raise ValueError("a record is two JSON objects with a tab between them")
+        raw = json.loads(plain)
         for name in ("stress", "reasons", "unmet"):
             raw[name] = tuple(raw[name])
-        return cls(**raw)
+        return cls(**raw, detail=detail)
+
+
+_PLAIN = tuple(field.name for field in fields(Record) if field.name != "detail")
 
 
 def record_of(case: CoverageCase, set_name: str, result: RunResult, *, family: str, fetch: Fetch) -> Record:
@@ -118,6 +127,7 @@ def record_of(case: CoverageCase, set_name: str, result: RunResult, *, family: s
         gold=len(gold),
         gold_retrieved=len(gold & set(result.retrieved_clause_ids)),
         gold_cited=gold <= cited if gold else None,
+        first_is_gold=bool(gold) and gold <= set(result.retrieved_clause_ids[:1]),
         retrieved=len(clauses),
         stale_retrieved=sum(clause is None or day is None or not clause.in_effect(day) for clause in clauses),
         wrong_payer=sum(clause.payer_id != case.payer_id.strip().upper() for clause in known),
@@ -147,24 +157,22 @@ def _unmet(case: CoverageCase, result: RunResult) -> tuple[str, ...]:
     return tuple(unmet)
 
 
-def _detail(case: CoverageCase, result: RunResult) -> dict[str, Any]:
-    answer = result.determination
-    return {
-        "request": case.model_dump(include={"payer_id", "plan_id", "procedure_codes", "diagnosis_codes", "as_of_date"}),
+def _detail(case: CoverageCase, result: RunResult) -> str:
+    request = case.model_dump(include={"payer_id", "plan_id", "procedure_codes", "diagnosis_codes", "as_of_date"})
+    shown = {
+        "request": request,
         "facts": case.facts,
         "question": case.question,
         "narrative": result.redacted_narrative,
-        "gold": list(case.gold_clause_ids),
+        "gold": case.gold_clause_ids,
         "rationale": case.rationale,
-        "style": case.style,
-        "disputed": case.disputed,
         "corpus": case.corpus,
-        "determination": answer.model_dump(mode="json") if answer else None,
-        "checks": [check.model_dump() for check in result.verification.checks],
-        "lines": [line.model_dump(mode="json") for line in result.lines],
-        "flags": [flag.model_dump() for flag in result.preflight.injection_flags],
-        "retrieved": list(result.retrieved_clause_ids),
+        "determination": result.determination,
+        "checks": result.verification.checks,
+        "flags": result.preflight.injection_flags,
+        "retrieved": result.retrieved_clause_ids,
     }
+    return to_json(shown).decode("utf-8")
 
 
 def _day(text: str) -> date | None:

@@ -37,17 +37,15 @@ def _answered(record: Record, outcome: str, gate: str, *, cites: int = 0, gold_c
         output_tokens=0,
         usd="0",
         run_id="",
-        detail={},
+        detail="{}",
     )
 
 
 def _first_clause(record: Record) -> Record:
     """COVERED by whichever clause comes first by id among those in hand: right about gold when that is the gold one."""
-    clauses: Sequence[str] = record.detail.get("retrieved", ())
-    if not clauses:
+    if not record.retrieved:
         return _answered(record, "INSUFFICIENT_EVIDENCE", "REFUSE")
-    gold_cited = set(record.detail.get("gold", ())) <= {clauses[0]}
-    return _answered(record, "COVERED", "DETERMINE", cites=1, gold_cited=gold_cited)
+    return _answered(record, "COVERED", "DETERMINE", cites=1, gold_cited=record.first_is_gold)
 
 
 REFERENCES: dict[str, Reference] = {

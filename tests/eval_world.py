@@ -33,6 +33,7 @@ BASE: dict[str, Any] = {
     "gold": 1,
     "gold_retrieved": 1,
     "gold_cited": True,
+    "first_is_gold": True,
     "retrieved": 4,
     "stale_retrieved": 0,
     "wrong_payer": 0,
@@ -48,7 +49,7 @@ BASE: dict[str, Any] = {
     "output_tokens": 0,
     "usd": "0",
     "run_id": "r1",
-    "detail": {},
+    "detail": "{}",
 }
 
 
@@ -96,7 +97,7 @@ def perfect(sets: Sequence[CoverageSet]) -> list[Record]:
                     citations=gold,
                     faithful=gold,
                     governing=gold,
-                    detail={"gold": list(one.gold_clause_ids), "retrieved": sorted(one.gold_clause_ids)},
+                    first_is_gold=gold == 1,
                 )
             )
     return records

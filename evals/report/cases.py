@@ -1,5 +1,6 @@
 """The page's list of cases: one line each, opening to narrative, criteria, clauses, verifier steps and gate reasons."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -60,10 +61,11 @@ def _case(record: Record, fetch: Fetch) -> Html:
         tag("span", _answer(record.outcome, record.gate), class_="answered"),
         tag("span", result, class_=f"mark {'good' if result == 'right' else 'bad'}"),
     )
-    searched = " ".join((record.case_id, record.trap, *record.stress, str(record.detail["narrative"]))).lower()
+    detail: Mapping[str, Any] = json.loads(record.detail)
+    searched = " ".join((record.case_id, record.trap, *record.stress, detail["narrative"])).lower()
     return tag(
         "li",
-        tag("details", line, tag("div", _opened(record, fetch), class_="opened")),
+        tag("details", line, tag("div", _opened(record, detail, fetch), class_="opened")),
         id=f"case-{record.case_id}",
         data_set=record.set,
         data_gate=record.gate,
@@ -76,9 +78,7 @@ def _answer(outcome: str, gate: str) -> Child:
     return [tag("span", gate, class_=f"gate {gate.lower()}"), " ", outcome.replace("_", " ").lower()]
 
 
-def _opened(record: Record, from_corpus: Fetch) -> Child:
-    detail = record.detail
-
+def _opened(record: Record, detail: Mapping[str, Any], from_corpus: Fetch) -> Child:
     def fetch(clause_id: str) -> ClauseView | None:
         return from_corpus(clause_id, detail["corpus"])
 
@@ -160,23 +160,23 @@ def _clause_tree(clause_id: str, claims: Sequence[Mapping[str, Any]], fetch: Cla
 
     def branch(above: int | None) -> Child:
         below = [place for place, path in enumerate(paths) if parent(path) == above]
-        return tag("ul", [tag("li", _node(own[place]), branch(place)) for place in below]) if below else None
+        return tag("ul", [_node(own[place], branch(place)) for place in below]) if below else None
 
     return tag("div", _clause_text(clause_id, fetch), branch(None), class_="tree")
 
 
-def _node(claim: Mapping[str, Any]) -> Child:
-    shown = [
-        [
-            f"{piece['fact'].replace('_', ' ')}: {plain_value(piece['value'])}",
-            f" “{piece['quote']}”" if piece["quote"] else "",
-        ]
-        for piece in claim["evidence"]
-    ]
+def _node(claim: Mapping[str, Any], below: Child) -> Html:
+    """What was claimed of one node; its evidence where nothing stands below it, since there it is shown again."""
     words = str(claim["text"]).rsplit(": ", 1)[0]
     status = str(claim["status"])
     mark = tag("span", status.replace("_", " "), class_=f"status {status}")
-    return [mark, " ", words, tag("ul", [tag("li", piece) for piece in shown], class_="evidence") if shown else None]
+    shown = [] if below else [tag("li", _piece(piece)) for piece in claim["evidence"]]
+    return tag("li", mark, " ", words, below, tag("ul", shown, class_="evidence") if shown else None)
+
+
+def _piece(piece: Mapping[str, Any]) -> str:
+    said = f" “{piece['quote']}”" if piece["quote"] else ""
+    return f"{piece['fact'].replace('_', ' ')}: {plain_value(piece['value'])}{said}"
 
 
 def _clause_text(clause_id: str, fetch: Clauses) -> Html:

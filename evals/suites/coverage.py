@@ -11,7 +11,7 @@ from evals.asking import Asked, Asker
 from evals.case_files import CASES, CoverageSet, case_digest, load_coverage, load_file
 from evals.floors import failures
 from evals.journal import Journal
-from evals.provenance import run_provenance
+from evals.provenance import run_provenance, told
 from evals.record import Record
 from evals.references import REFERENCES, reference_records
 from evals.runner import run_cases
@@ -140,7 +140,10 @@ def prepare(options: Options) -> PreparedCoverage:
 
 
 def _lines(card: Mapping[str, Any]) -> list[str]:
-    lines = [f"coverage: {card['case_set']['count']} cases, {str(card['case_set']['digest'])[:12]}"]
+    lines = [
+        f"coverage: {card['case_set']['count']} cases, {str(card['case_set']['digest'])[:12]}",
+        told(card["provenance"]),
+    ]
     for name in FIGURES:
         ends = card["intervals"].get(name)
         shown = f"  [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
@@ -156,5 +159,9 @@ def _lines(card: Mapping[str, Any]) -> list[str]:
     lines.append(
         f"  p50 {1000 * (card['p50_latency_s'] or 0):.0f} ms, p95 {1000 * (card['p95_latency_s'] or 0):.0f} ms, "
         f"{card['input_tokens']} + {card['output_tokens']} tokens, USD {card['usd']}"
+    )
+    lines.append(
+        f"  false auto-determination: at most {100 * card['false_auto_upper_bound_95']:.2f} % when none is seen; "
+        f"differences under {100 * card['smallest_visible_difference']:.1f} points are not seen"
     )
     return lines

@@ -14,7 +14,7 @@ from corpus.store import CorpusStore
 from evals.case_files import CASES, case_digest, load_retrieval
 from evals.case_model import RetrievalCase
 from evals.legs import LEGS, LegSearch
-from evals.provenance import run_provenance
+from evals.provenance import run_provenance, told
 from evals.retrieval_scores import Found, retrieval_scorecard
 from evals.shipped_corpus import worlds
 from evals.suite import Decision, Options, Run, Say
@@ -85,7 +85,10 @@ def _failures(card: Mapping[str, Any], *, whole: bool) -> list[str]:
 
 
 def _lines(card: Mapping[str, Any]) -> list[str]:
-    lines = [f"retrieval: {card['case_set']['count']} queries, {str(card['case_set']['digest'])[:12]}"]
+    lines = [
+        f"retrieval: {card['case_set']['count']} queries, {str(card['case_set']['digest'])[:12]}",
+        told(card["provenance"]),
+    ]
     for name in FIGURES:
         ends = card["intervals"].get(name)
         shown = f"  [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""

@@ -10,7 +10,7 @@ from evals.case_files import CASES, case_digest, load_verifier
 from evals.case_model import VerifierCase
 from evals.catching import Caught, judge
 from evals.planted import answer_planted
-from evals.provenance import run_provenance
+from evals.provenance import run_provenance, told
 from evals.shipped_corpus import worlds
 from evals.statistics import wilson
 from evals.suite import Decision, Options, Run, Say
@@ -83,7 +83,10 @@ def _told(row: Caught) -> str:
 
 
 def _lines(card: Mapping[str, Any]) -> list[str]:
-    lines = [f"verifier: {card['case_set']['count']} answers, {str(card['case_set']['digest'])[:12]}"]
+    lines = [
+        f"verifier: {card['case_set']['count']} answers, {str(card['case_set']['digest'])[:12]}",
+        told(card["provenance"]),
+    ]
     for name in FIGURES:
         low, high = card["intervals"][name]
         lines.append(f"  {name:20} {card[name]!s:>7}  [{low:.3f}, {high:.3f}]")

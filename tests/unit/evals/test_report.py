@@ -1,5 +1,5 @@
+import json
 import re
-from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
@@ -18,8 +18,8 @@ from evals.scorecard import coverage_scorecard, latency_intervals
 HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'&<!--\u202e"
 
 
-def detail(words: str) -> Mapping[str, Any]:
-    """A record's detail in which every text that a chart or a model could hold is `words`."""
+def detail(words: str) -> str:
+    """A record's detail, in which every text that a chart or a model could hold is `words`."""
     claim = {
         "text": f"{words}: met",
         "citation": {"clause_id": words, "quote": words, "start": 0, "end": 1, "clause_sha256": words},
@@ -28,7 +28,7 @@ def detail(words: str) -> Mapping[str, Any]:
         "evidence": [{"fact": words, "value": words, "quote": words, "start": 0, "end": len(words)}],
     }
     loose = {**claim, "criterion": None, "evidence": []}
-    return {
+    shown = {
         "request": {
             "payer_id": words,
             "plan_id": words,
@@ -63,6 +63,7 @@ def detail(words: str) -> Mapping[str, Any]:
         "flags": [{"field": "narrative", "start": 0, "end": 2}],
         "retrieved": [words],
     }
+    return json.dumps(shown)
 
 
 def page(*records: Record) -> str:

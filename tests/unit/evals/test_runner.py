@@ -25,7 +25,7 @@ class Answering:
     def answer(self, asked: Asked) -> Record:
         self._before(asked.case.case_id)
         self.asked.append(asked.case.case_id)
-        return record(asked.case.case_id, detail={"narrative": "Größe ≥ 5 “quoted”"})
+        return record(asked.case.case_id, detail='{"narrative": "Größe ≥ 5 “quoted”"}')
 
 
 def journal(home: Path, digest: str = "d") -> Journal:
@@ -80,5 +80,5 @@ def test_other_cases_or_another_corpus_are_another_journal(tmp_path: Path) -> No
 
 
 def test_a_record_survives_its_line() -> None:
-    one = record(stress=("ocr",), reasons=("confidence: low",), detail={"narrative": "ü"})
+    one = record(stress=("ocr",), reasons=("confidence: low",), detail='{"narrative": "ü"}')
     assert Record.from_json(one.to_json()) == one
