@@ -60,6 +60,8 @@ def eval_command(
         raise UsageError("--diff and --set-baseline take whole sets; leave out --case, --cases and --limit")
     if set_baseline and sets:
         raise UsageError("--set-baseline takes the whole suite; leave out --set")
+    if report and not report.absolute().parent.is_dir():
+        raise UsageError(f"--report {report}: its folder does not exist")
     if accept is not None and not (set_baseline and accept.strip()):
         raise UsageError('--accept goes with --set-baseline and says why: --accept "REASON"')
     prepared = _suite(suite)(options)

@@ -174,8 +174,9 @@ def groups(card: Card) -> Html:
 def provenance(card: Card) -> Html:
     """What produced the figures."""
     rows = [[name.replace("_", " "), tag("code", str(value))] for name, value in card["provenance"].items()]
+    traces = [["traces", tag("code", str(card["traces"]))]] if "traces" in card else []
     digest = [["case set", tag("code", f"{card['case_set']['count']} cases, {card['case_set']['digest']}")]]
-    return section("Provenance", table(["part", "value"], digest + rows, "Provenance"), id_="provenance")
+    return section("Provenance", table(["part", "value"], digest + traces + rows, "Provenance"), id_="provenance")
 
 
 def _group_row(name: str, row: Card) -> list[Child]:

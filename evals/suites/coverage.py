@@ -91,6 +91,7 @@ class PreparedCoverage:
         card = coverage_scorecard(self._sets, records, provenance)
         references = {name: self._reference(name, records, provenance) for name in REFERENCES}
         card["references"] = references
+        card["traces"] = str(traces)
         found = failures(card, whole=self._options.whole)
 
         def report(comparison: Mapping[str, Any] | None) -> str:
@@ -101,7 +102,7 @@ class PreparedCoverage:
             )
 
         return Run(
-            scorecard={**card, "traces": str(traces)},
+            scorecard=card,
             decisions={r.case_id: Decision(f"{r.outcome} {r.gate}", r.correct) for r in records},
             figures=FIGURES,
             failures=found,

@@ -59,6 +59,7 @@ def own_file(folder: Path, *cases: dict[str, Any]) -> str:
         (["--suite", "retrieval", "--case", "nobody"], "no labelled query"),
         (["--suite", "verifier", "--case", "V-sound-01", "--report", "x.html"], "has no page"),
         (["--cases", "nowhere.json"], "cannot be read"),
+        (["--limit", "1", "--report", "nowhere/at/all.html"], "its folder does not exist"),
     ],
 )
 def test_words_that_do_not_fit_are_refused(arguments: list[str], words: str) -> None:
