@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check eval bench clean
 demo: $(VENV)/.installed
 	@CDA_HOME=.cda $(BIN)/cda ask --request docs/examples/cgm-2024-03-15.json --versus 2025-01-20
 	@CDA_HOME=.cda $(BIN)/cda ask --request docs/examples/no-policy.json
@@ -16,6 +16,9 @@ check: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+eval: $(VENV)/.dev-installed
+	@CDA_HOME=.cda $(BIN)/cda eval --diff
 
 bench: $(VENV)/.dev-installed
 	$(BIN)/python -m evals.benchmarks

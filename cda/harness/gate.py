@@ -5,7 +5,7 @@ issuing a settled answer unseen (`ISSUES`) leaves a refusal a refusal; a note ch
 here is a doubt. Every reason is given, not only the first.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cda.contracts.decision import (
@@ -16,6 +16,7 @@ from cda.contracts.decision import (
     Gate,
     GateState,
     Line,
+    NotedConflict,
     Outcome,
     Verification,
 )
@@ -70,32 +71,97 @@ def whole_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     return min(outcomes, key=CONSERVATIVE_OUTCOMES.index)
 
 
-def _shared(found: Findings, floor: float) -> Iterable[str]:
+def _shared(found: Findings, floor: float) -> Iterator[str]:
+    for reasons in SHARED.values():
+        yield from reasons(found, floor)
+
+
+def _run(found: Findings, _floor: float) -> Iterator[str]:
     yield from found.run_reasons
+
+
+def _no_determination(found: Findings, _floor: float) -> Iterator[str]:
+    if found.determination is None:
+        yield "no_determination: no answer was reached"
+
+
+def _check_failed(found: Findings, _floor: float) -> Iterator[str]:
     answer = found.determination
     if answer is None:
-        yield "no_determination: no answer was reached"
         return
     yield from (_failed(check) for check in found.verification.checks if not check.passed)
     if len(found.verification.checks) != len(answer.claims):
         yield "check_failed: not every claim was checked"
-    if not answer.claims and answer.outcome is not Outcome.INSUFFICIENT_EVIDENCE:
+
+
+def _no_claims(found: Findings, _floor: float) -> Iterator[str]:
+    answer = found.determination
+    if answer and not answer.claims and answer.outcome is not Outcome.INSUFFICIENT_EVIDENCE:
         yield f"no_claims: {answer.outcome.value} cites no clause"
-    if answer.outcome is Outcome.INSUFFICIENT_EVIDENCE and not answer.gap:
+
+
+def _no_gap(found: Findings, _floor: float) -> Iterator[str]:
+    answer = found.determination
+    if answer and answer.outcome is Outcome.INSUFFICIENT_EVIDENCE and not answer.gap:
         yield "no_gap: the refusal names nothing that is missing"
-    if answer.confidence < floor:
+
+
+def _confidence(found: Findings, floor: float) -> Iterator[str]:
+    answer = found.determination
+    if answer and answer.confidence < floor:
         yield f"confidence: {answer.confidence:.2f} is below {floor:.2f}"
+
+
+def _noted(found: Findings) -> Iterator[NotedConflict]:
+    """The conflicts that no line raises by itself."""
     raised = {reason.partition(": ")[2] for line in found.lines for reason in line.review_reasons}
-    for conflict in answer.noted_conflicts:
-        if any(conflict.text.startswith(words) for words in raised):
-            continue  # the lines that it concerns raise it themselves
-        if conflict.kind == "fact":
-            yield f"fact_conflict: {conflict.text}"
-        elif conflict.changes_answer:
+    for conflict in found.determination.noted_conflicts if found.determination else ():
+        if not any(conflict.text.startswith(words) for words in raised):
+            yield conflict
+
+
+def _fact_conflict(found: Findings, _floor: float) -> Iterator[str]:
+    yield from (f"fact_conflict: {conflict.text}" for conflict in _noted(found) if conflict.kind == "fact")
+
+
+def _source_conflict(found: Findings, _floor: float) -> Iterator[str]:
+    for conflict in _noted(found):
+        if conflict.kind == "source" and conflict.changes_answer:
             cited = f" ({', '.join(conflict.clause_ids)})" if conflict.clause_ids else ""
             yield f"source_conflict: {conflict.text}{cited}"
-    if found.lines and answer.outcome is not whole_outcome(line.outcome for line in found.lines):
+
+
+def _lines(found: Findings, _floor: float) -> Iterator[str]:
+    answer = found.determination
+    if answer and found.lines and answer.outcome is not whole_outcome(line.outcome for line in found.lines):
         yield "lines: the whole is not the most conservative of its lines"
+
+
+# Every reason that concerns all lines, by name, in the order in which they are given.
+SHARED: dict[str, Callable[[Findings, float], Iterator[str]]] = {
+    "run": _run,
+    "no_determination": _no_determination,
+    "check_failed": _check_failed,
+    "no_claims": _no_claims,
+    "no_gap": _no_gap,
+    "confidence": _confidence,
+    "fact_conflict": _fact_conflict,
+    "source_conflict": _source_conflict,
+    "lines": _lines,
+}
+
+
+def _raised(line: LineReasoned, _found: Findings) -> Iterator[str]:
+    yield from line.review_reasons
+
+
+def _adverse(line: LineReasoned, found: Findings) -> Iterator[str]:
+    if found.adverse_to_review and line.outcome is Outcome.NOT_COVERED:
+        yield "adverse: on this plan a clinician issues what is not covered"
+
+
+# Every reason that concerns one line, by name.
+OWN: dict[str, Callable[[LineReasoned, Findings], Iterator[str]]] = {"raised": _raised, "adverse": _adverse}
 
 
 def _failed(check: Check) -> str:
@@ -103,9 +169,7 @@ def _failed(check: Check) -> str:
 
 
 def _line(line: LineReasoned, shared: Sequence[str], found: Findings) -> Line:
-    own = list(line.review_reasons)
-    if found.adverse_to_review and line.outcome is Outcome.NOT_COVERED:
-        own.append("adverse: on this plan a clinician issues what is not covered")
+    own = [reason for reasons in OWN.values() for reason in reasons(line, found)]
     standing = [*shared, *own]
     doubted = any(kind_of(reason) not in ISSUES for reason in standing)
     if line.outcome is Outcome.INSUFFICIENT_EVIDENCE:

@@ -5,7 +5,7 @@
 about. It repairs nothing: a claim that fails is reported, never dropped. See docs/decisions/004-verification.md.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cda.contracts.decision import Check, Claim, Determination, FactEvidence, Outcome, Verification
@@ -17,7 +17,6 @@ from cda.harness.reasoner import Case, Judge
 from cda.harness.wording import why_not_said
 
 Span = tuple[int, int]
-STEPS = ("exists", "quote_verbatim", "quote_whole", "in_effect_on_as_of", "governs_request", "supports_claim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +54,15 @@ class _ColdVerifier:
         clause = self._fetch(claim.citation.clause_id)
         reasons: dict[str, str | None]
         if clause is None:
-            reasons = dict.fromkeys(STEPS, "no clause has this id")
+            reasons = dict.fromkeys(CHECKS, "no clause has this id")
         else:
-            verbatim = why_not_verbatim(claim.citation, clause)
-            reasons = {
-                "exists": None,
-                "quote_verbatim": verbatim,
-                "quote_whole": "a quote that is not the clause's cannot be whole"
-                if verbatim
-                else why_not_whole(claim.citation, clause),
-                "in_effect_on_as_of": self._why_not_in_effect(clause),
-                "governs_request": self._why_not_governing(clause),
-                "supports_claim": verbatim or self._why_not_supported(claim, clause),
-            }
-        failed = next((step for step in STEPS if reasons[step]), None)
+            reasons = {step: why_not(self, claim, clause) for step, why_not in CHECKS.items()}
+        failed = next((step for step in CHECKS if reasons[step]), None)
         return Check(
             claim_index=index,
             clause_id=claim.citation.clause_id,
             reason=f"{failed}: {reasons[failed]}" if failed else "",
-            **{step: reasons[step] is None for step in STEPS},
+            **{step: reasons.get(step) is None for step in STEPS},
         )
 
     def why_not_carried(self) -> str | None:
@@ -94,7 +83,8 @@ class _ColdVerifier:
         found = self._clauses[clause_id]
         return found if found is not None and found.clause_id == clause_id else None
 
-    def _why_not_in_effect(self, clause: ClauseView) -> str | None:
+    def why_not_in_effect(self, clause: ClauseView) -> str | None:
+        """Why the clause is not in effect on the day, or None."""
         if clause.in_effect(self._case.as_of):
             return None
         if clause.date_state != "DATED":
@@ -102,7 +92,8 @@ class _ColdVerifier:
         window = f"{clause.effective_start} to {clause.effective_end or 'open'}"
         return f"the clause is in effect {window}, not on {self._case.as_of}"
 
-    def _why_not_governing(self, clause: ClauseView) -> str | None:
+    def why_not_governing(self, clause: ClauseView) -> str | None:
+        """Why the clause does not govern this code, payer and plan, or None."""
         request = self._case.request
         if clause.payer_id != request.payer_id:
             return "the clause is another payer's"
@@ -122,17 +113,11 @@ class _ColdVerifier:
         view = self._tools.lookup_code(code, payer_id=self._case.request.payer_id, as_of=self._case.as_of)
         return any(policy.policy_id in rider.overrides_policy_ids for policy in view.governed_by)
 
-    def _why_not_supported(self, claim: Claim, clause: ClauseView) -> str | None:
-        return (
-            self._why_wrong_kind(claim, clause)
-            or next(filter(None, map(self._why_not_evidence, claim.evidence)), None)
-            or self._why_ungrounded(claim)
-            or why_not_said(claim, claim.citation.quote, clause, (*self._furniture(), *_patterns(clause.criterion)))
-            or (claim.criterion and self._judge.node(self._case, clause, claim))
-            or None
-        )
+    def why_not_supported(self, claim: Claim, clause: ClauseView) -> str | None:
+        """The first reason of SUPPORTS, or None."""
+        return next(filter(None, (why_not(self, claim, clause) for why_not in SUPPORTS.values())), None)
 
-    def _why_wrong_kind(self, claim: Claim, clause: ClauseView) -> str | None:
+    def why_wrong_kind(self, claim: Claim, clause: ClauseView) -> str | None:
         """The criterion that is claimed is one that the clause has, and one that may speak for this outcome."""
         refused = self._answer.outcome is Outcome.INSUFFICIENT_EVIDENCE
         if claim.criterion is None:
@@ -147,7 +132,11 @@ class _ColdVerifier:
             return "the clause's criterion has no such part"
         return None
 
-    def _why_not_evidence(self, evidence: FactEvidence) -> str | None:
+    def why_not_evidence(self, claim: Claim) -> str | None:
+        """The first piece of evidence that is not the request's."""
+        return next(filter(None, map(self._why_not_shown, claim.evidence)), None)
+
+    def _why_not_shown(self, evidence: FactEvidence) -> str | None:
         """Evidence is in the request: its words at their place, outside every fence, and its value as it was read."""
         name, narrative = evidence.fact, self._case.request.narrative
         read = self._reading.facts.get(name)
@@ -162,7 +151,7 @@ class _ColdVerifier:
             return f"the evidence for {name} lies in words that address the reader"
         return None
 
-    def _why_ungrounded(self, claim: Claim) -> str | None:
+    def why_ungrounded(self, claim: Claim) -> str | None:
         """A settled claim with evidence has some that the request itself holds; derived values only ride along."""
         if claim.status not in ("met", "not_met") or not claim.evidence:
             return None
@@ -170,10 +159,47 @@ class _ColdVerifier:
         grounded = any(piece.start is not None or piece.fact in structured for piece in claim.evidence)
         return None if grounded else "none of the claim's evidence is in the request"
 
+    def why_not_in_words(self, claim: Claim, clause: ClauseView) -> str | None:
+        """Why the claim's words and numbers are not those of the quote and the request, or None."""
+        return why_not_said(claim, claim.citation.quote, clause, (*self._furniture(), *_patterns(clause.criterion)))
+
+    def why_not_by_criterion(self, claim: Claim, clause: ClauseView) -> str | None:
+        """Why the criterion that the claim names does not have the status it claims, or None."""
+        return self._judge.node(self._case, clause, claim) if claim.criterion else None
+
     def _furniture(self) -> tuple[str, ...]:
         request = self._case.request
         plan = (self._case.plan.plan_id,) if self._case.plan else ()
         return (*self._case.codes, *request.diagnosis_codes, self._case.as_of.isoformat(), request.payer_id, *plan)
+
+
+def _why_not_whole(claim: Claim, clause: ClauseView) -> str | None:
+    if why_not_verbatim(claim.citation, clause):
+        return "a quote that is not the clause's cannot be whole"
+    return why_not_whole(claim.citation, clause)
+
+
+WhyNot = Callable[[_ColdVerifier, Claim, ClauseView], str | None]
+
+# Every step by name, in order; the first that gives a reason is the one that a failed check names.
+CHECKS: dict[str, WhyNot] = {
+    "exists": lambda _cold, _claim, _clause: None,  # a clause that was not found fails them all
+    "quote_verbatim": lambda _cold, claim, clause: why_not_verbatim(claim.citation, clause),
+    "quote_whole": lambda _cold, claim, clause: _why_not_whole(claim, clause),
+    "in_effect_on_as_of": lambda cold, _claim, clause: cold.why_not_in_effect(clause),
+    "governs_request": lambda cold, _claim, clause: cold.why_not_governing(clause),
+    "supports_claim": lambda cold, claim, clause: cold.why_not_supported(claim, clause),
+}
+STEPS = tuple(CHECKS)
+# What supporting a claim takes, in order. That all claims together carry the outcome is asked of them as a whole.
+SUPPORTS: dict[str, WhyNot] = {
+    "verbatim": lambda _cold, claim, clause: why_not_verbatim(claim.citation, clause),
+    "kind": lambda cold, claim, clause: cold.why_wrong_kind(claim, clause),
+    "evidence": lambda cold, claim, _clause: cold.why_not_evidence(claim),
+    "grounds": lambda cold, claim, _clause: cold.why_ungrounded(claim),
+    "words": lambda cold, claim, clause: cold.why_not_in_words(claim, clause),
+    "criterion": lambda cold, claim, clause: cold.why_not_by_criterion(claim, clause),
+}
 
 
 def _patterns(criterion: object) -> Iterator[str]:
