@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cda.errors import UsageError
@@ -58,6 +58,35 @@ class Settings(BaseSettings):
     fault: Annotated[Fault | None, Field(validation_alias=_named("CDA_FAULT"))] = None
     run_timeout_s: Annotated[float, Field(gt=0, validation_alias=_named("CDA_RUN_TIMEOUT_S"))] = 900.0
     max_iterations: Annotated[int, Field(ge=1, le=10, validation_alias=_named("CDA_MAX_ITERATIONS"))] = 3
+
+    api_key: Annotated[SecretStr | None, Field(validation_alias=_named("CDA_API_KEY"))] = None
+    keys: Annotated[Path | None, Field(validation_alias=_named("CDA_KEYS"))] = None
+    rate_limit: Annotated[str, Field(pattern=r"^[1-9]\d*/[1-9]\d*$", validation_alias=_named("CDA_RATE_LIMIT"))] = (
+        "60/60"
+    )
+    ledger_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_DIR"))] = None
+    ledger_head: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_HEAD"))] = None
+    ledger_keys: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_KEYS"))] = None
+
+    @cached_property
+    def keys_path(self) -> Path:
+        """The file of API keys."""
+        return self.keys or self.home / "keys.json"
+
+    @cached_property
+    def ledger_path(self) -> Path:
+        """The folder of the ledger's segments."""
+        return self.ledger_dir or self.home / "ledger"
+
+    @cached_property
+    def ledger_head_path(self) -> Path:
+        """The folder of the ledger's head and checkpoints."""
+        return self.ledger_head or self.home / "ledger-head"
+
+    @cached_property
+    def ledger_keys_path(self) -> Path:
+        """The folder of the ledger's own keys."""
+        return self.ledger_keys or self.home / "ledger-keys"
 
     @cached_property
     def store_path(self) -> Path:

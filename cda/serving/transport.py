@@ -6,6 +6,7 @@ import re
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import TextIOWrapper
 
 import anyio
@@ -13,11 +14,13 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from cda.errors import UnavailableError, UsageError
+from cda.serving.doorman import Doorman, Health
 from cda.serving.http_refusals import OwnRefusals
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ToolServer
 
 PATH = "/mcp"
+GRACE_S = 10  # for calls under way when the server is asked to stop
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])\Z")
 
@@ -39,18 +42,52 @@ def serve_stdio(server: ToolServer, wire: TextIOWrapper) -> None:
     anyio.run(server.run_stdio_on, anyio.wrap_file(wire))
 
 
-def serve_http(server: ToolServer, *, host: str, port: int, allow_hosts: Sequence[str] = ()) -> None:
-    """Serve streamable HTTP at `PATH` until a signal; port 0 takes a free one, which the line on stderr names.
+@dataclass(frozen=True, slots=True)
+class Http:
+    """Where and how to listen. `tls` is a certificate file and its key file; `behind_proxy` says that somebody else
+    ends TLS in front of this server."""
 
-    Raises UsageError for a host that is not loopback without `allow_hosts`, and UnavailableError when the address
-    cannot be bound. This server has no authentication of its own.
+    host: str = "127.0.0.1"
+    port: int = 8000
+    allow_hosts: tuple[str, ...] = ()
+    tls: tuple[str, str] | None = None
+    behind_proxy: bool = False
+
+    def check(self, *, keyed: bool) -> TransportSecuritySettings:
+        """The rules for Host and Origin. UsageError for a host that is not the loopback without names to be called by,
+        or, where keys travel, without TLS."""
+        security = host_rules(self.host, self.allow_hosts)
+        if keyed and not (is_loopback(self.host) or self.tls or self.behind_proxy):
+            raise UsageError(
+                "keys would cross the network in the clear: give --tls-cert and --tls-key, or say --behind-proxy when "
+                "a proxy in front of this server ends TLS; nothing was opened"
+            )
+        return security
+
+
+def serve_http(server: ToolServer, at: Http) -> None:
+    """Serve streamable HTTP at `PATH`, and `HEALTH`, until a signal; then calls under way are finished.
+
+    Port 0 takes a free one, which the line on stderr names. Raises UsageError as `Http.check`, and UnavailableError
+    when the address cannot be bound.
     """
-    security = host_rules(host, allow_hosts)
-    listener = _bind(host, port)
-    app = server.streamable_http_app(host=host, streamable_http_path=PATH, transport_security=security)
-    config = uvicorn.Config(OwnRefusals(app), log_config=None, access_log=False, server_header=False)
-    shown = f"[{host}]" if ":" in host else host
-    print(f"serving http://{shown}:{listener.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)
+    security = at.check(keyed=server.keyed)
+    listener = _bind(at.host, at.port)
+    app = server.streamable_http_app(host=at.host, streamable_http_path=PATH, transport_security=security)
+    guarded = OwnRefusals(Doorman(app, server.kernel) if server.keyed else app)
+    certificate, key = at.tls or (None, None)
+    config = uvicorn.Config(
+        Health(guarded),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    shown = f"[{at.host}]" if ":" in at.host else at.host
+    scheme = "https" if at.tls else "http"
+    print(f"serving {scheme}://{shown}:{listener.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)
     log_quietly()
     uvicorn.Server(config).run(sockets=[listener])
 

@@ -10,7 +10,7 @@ from cda.retrieval.index import ensure_index
 from cda.retrieval.search import PolicySearch
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ServedTool, ToolServer
-from cda.serving.transport import host_rules, reserve_stdout, serve_http, serve_stdio
+from cda.serving.transport import Http, reserve_stdout, serve_http, serve_stdio
 from cda.settings import Settings
 from cda.systems.coverage.loading_search import LoadingSearch
 from cda.systems.coverage.tool_arguments import (
@@ -54,15 +54,16 @@ def run_policy_server(
     Raises StoreMissing without a store, UsageError for a host that needs `allow_hosts`, UnavailableError for an
     address that cannot be bound.
     """
+    at = Http(host, port, tuple(allow_hosts))
     if transport == "http":
-        host_rules(host, allow_hosts)  # refuse before anything is opened
+        at.check(keyed=False)  # refuse before anything is opened
     wire = reserve_stdout() if transport == "stdio" else None
     log_quietly()
     with CorpusStore.open(settings.store_path) as store:
         search = LoadingSearch(lambda: _open_search(settings, store))
         server = policy_server(InProcessPolicyTools(store, search), on_start=search.start)
         if wire is None:
-            serve_http(server, host=host, port=port, allow_hosts=allow_hosts)
+            serve_http(server, at)
         else:
             serve_stdio(server, wire)
 
