@@ -61,12 +61,18 @@ class Settings(BaseSettings):
 
     api_key: Annotated[SecretStr | None, Field(validation_alias=_named("CDA_API_KEY"))] = None
     keys: Annotated[Path | None, Field(validation_alias=_named("CDA_KEYS"))] = None
-    rate_limit: Annotated[str, Field(pattern=r"^[1-9]\d*/[1-9]\d*$", validation_alias=_named("CDA_RATE_LIMIT"))] = (
-        "60/60"
-    )
+    rate_limit: Annotated[
+        str, Field(pattern=r"^[1-9]\d{0,6}/[1-9]\d{0,4}$", validation_alias=_named("CDA_RATE_LIMIT"))
+    ] = "60/60"
+    claims_db: Annotated[Path | None, Field(validation_alias=_named("CDA_CLAIMS_DB"))] = None
     ledger_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_DIR"))] = None
     ledger_head: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_HEAD"))] = None
     ledger_keys: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_KEYS"))] = None
+
+    @cached_property
+    def claims_db_path(self) -> Path:
+        """The claims database."""
+        return self.claims_db or self.home / "claims.sqlite"
 
     @cached_property
     def keys_path(self) -> Path:

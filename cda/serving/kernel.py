@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
-from cda.errors import PolicyToolError, UnavailableError
+from cda.errors import ToolRefusal, UnavailableError
 from cda.ledger import Ledger, LedgerUnavailable
 from cda.ledger.record import Entry
 from cda.serving.arguments import Refused
@@ -122,7 +122,7 @@ class Kernel:
             answer = tool.answer_to(arguments)
             content = self.sanitise(answer.model_dump(mode="json"))
             outcome, rows = "ok", tool.count(answer)
-        except PolicyToolError as refused:
+        except ToolRefusal as refused:
             outcome = refused.code
             raise Denied(refused.code, str(refused)) from None
         finally:

@@ -3,9 +3,11 @@
 import ipaddress
 import os
 import re
+import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
 
@@ -89,7 +91,24 @@ def serve_http(server: ToolServer, at: Http) -> None:
     scheme = "https" if at.tls else "http"
     print(f"serving {scheme}://{shown}:{listener.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)
     log_quietly()
-    uvicorn.Server(config).run(sockets=[listener])
+    with _stopping_well():
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _stopping_well() -> Iterator[None]:
+    """The web server gives a signal on when it has stopped; it ends the process as an exit does, so that what is open
+    is closed."""
+
+    def leave(_signal: int, _frame: object) -> None:
+        raise SystemExit(0)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def host_rules(host: str, allow_hosts: Sequence[str]) -> TransportSecuritySettings:
