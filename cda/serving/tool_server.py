@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import anyio.to_thread
 from anyio import AsyncFile
@@ -26,6 +26,7 @@ from pydantic import BaseModel, ValidationError
 from cda.serving.arguments import Arguments
 from cda.serving.kernel import Call, Denied, Kernel
 from cda.serving.principal import Rate
+from cda.serving.readable_lines import ReadableLines
 
 _log = logging.getLogger(__name__)
 
@@ -182,10 +183,11 @@ class ToolServer(MCPServer[None]):
             call.arguments = arguments if isinstance(arguments, dict) else {}
         return call
 
-    async def run_stdio_on(self, stdout: AsyncFile[str]) -> None:
-        """Serve one client on stdin and on the given stream until stdin ends."""
-        server = self._lowlevel_server
-        async with stdio_server(stdout=stdout) as (reader, writer):
+    async def run_stdio_on(self, stdin: AsyncFile[str], stdout: AsyncFile[str]) -> None:
+        """Serve one client on the two streams until the first ends."""
+        server, lines = self._lowlevel_server, ReadableLines(stdin)
+        async with stdio_server(stdin=cast(AsyncFile[str], lines), stdout=stdout) as (reader, writer):
+            lines.answers = writer
             await server.run(reader, writer, server.create_initialization_options())
 
 

@@ -41,7 +41,17 @@ def reserve_stdout() -> TextIOWrapper:
 
 def serve_stdio(server: ToolServer, wire: TextIOWrapper) -> None:
     """Serve one client until it closes our stdin; `wire` comes from `reserve_stdout`."""
-    anyio.run(server.run_stdio_on, anyio.wrap_file(wire))
+    anyio.run(server.run_stdio_on, anyio.wrap_file(_reserve_stdin()), anyio.wrap_file(wire))
+
+
+def _reserve_stdin() -> TextIOWrapper:
+    """Take standard input for the protocol; who else reads it, here or in a child, finds it empty."""
+    wire = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    # Bytes that are no UTF-8 become replacement characters, which no rule of ours lets through.
+    return TextIOWrapper(wire, encoding="utf-8", errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
