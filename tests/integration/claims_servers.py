@@ -6,6 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +25,8 @@ from cda.serving.key_store import make_key
 from cda.systems.claims.seed import seed_database
 
 COMMAND = [sys.executable, "-c", "from cda.cli import main; main()", "mcp", "claims"]
-TOOLS = {
+ERA = "2026-07-28"
+TOOLS: dict[str, dict[str, Any]] = {
     "get_claim": {"claim_id": "CLM-00000001"},
     "list_member_claims": {"member_id": "MBR-000001"},
     "get_coverage_rule": {"plan_id": "PLN-GOLD", "procedure_code": "A9276"},
@@ -102,24 +106,32 @@ def stdio(site: Site, **more: str) -> Iterator["Wire"]:
 
 
 class Wire:
-    """A client on stdio that keeps every byte that comes back."""
+    """A client on stdio that keeps every byte that comes back; a server that falls silent is ended, and fails."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], patience_s: float = 60.0) -> None:
+        self._patience_s = patience_s
         self.process, self._id = process, 0
         self.lines: list[str] = []
-        self.rest = ""
+        self.rest = self.errors = ""
 
     def ask(self, method: str, params: Any) -> Any:
         self._id += 1
         self.send(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}))
-        assert self.process.stdout is not None
         while True:
-            line = self.process.stdout.readline()
-            assert line, self.process.stderr.read() if self.process.stderr else ""
-            self.lines.append(line)
-            message = json.loads(line)
+            message = self.next()
             if message.get("id") == self._id:
                 return message
+
+    def next(self) -> Any:
+        """The next message that comes."""
+        assert self.process.stdout is not None
+        watchdog = threading.Timer(self._patience_s, self.process.kill)
+        watchdog.start()
+        line = self.process.stdout.readline()
+        watchdog.cancel()
+        assert line, self.process.stderr.read() if self.process.stderr else ""
+        self.lines.append(line)
+        return json.loads(line)
 
     def send(self, line: str) -> None:
         assert self.process.stdin is not None
@@ -142,8 +154,54 @@ class Wire:
             assert self.process.stdout is not None
             self.rest = self.process.stdout.read()
             self.process.stdout.close()
-            if self.process.stderr:
-                self.process.stderr.close()
+            assert self.process.stderr is not None
+            self.errors = self.process.stderr.read()
+            self.process.stderr.close()
+
+
+def post(address: str, secret: str | None, body: Any, **headers: str) -> tuple[int, str]:
+    """The status and the body of one POST."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(address, data=content, method="POST")  # noqa: S310 - a loopback address
+    request.add_header("Content-Type", "application/json")
+    request.add_header("Accept", "application/json, text/event-stream")
+    if secret is not None:
+        request.add_header("Authorization", f"Bearer {secret}")
+    for name, value in headers.items():
+        request.add_header(name, value)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def stateless(method: str, params: Any = None) -> dict[str, Any]:
+    """A request of the 2026 era: whole in itself."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": ERA,
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**(params or {}), "_meta": meta}}
+
+
+def routed(method: str, **more: str) -> dict[str, str]:
+    """The headers that the 2026 era repeats a request's method in."""
+    return {"MCP-Protocol-Version": ERA, "Mcp-Method": method, **more}
+
+
+def call(address: str, secret: str | None, tool: str, arguments: Any) -> tuple[int, str]:
+    """One call of a tool, whole in itself."""
+    headers = routed("tools/call", **{"Mcp-Name": tool})
+    return post(address, secret, stateless("tools/call", {"name": tool, "arguments": arguments}), **headers)
+
+
+def message(body: str) -> Any:
+    """The one message of an answer, plain or as an event."""
+    lines = [line.removeprefix("data: ") for line in body.splitlines() if line.startswith(("{", "data: {"))]
+    assert len(lines) == 1, body
+    return json.loads(lines[0])
 
 
 async def session_calls(address: str, secret: str, calls: list[tuple[str, Any]]) -> list[Any]:

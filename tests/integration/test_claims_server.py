@@ -8,14 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.claims_servers import COMMAND, TOOLS, Site, session_calls, stdio
+from integration.claims_servers import COMMAND, TOOLS, Site, call, post, session_calls, stdio
 
 from cda.serving.key_store import make_key, revoke_key
 
@@ -48,37 +47,6 @@ def test_every_tool_answers_over_http_to_the_sdks_own_client(site: Site) -> None
     assert results[0].structured_content["claim_id"] == "CLM-00000001"
     assert [record["outcome"] for record in site.records() if record["kind"] == "outcome"] == ["ok"] * 5
     assert site.verdict().checkpoints == 1, "the ledger is signed when the server stops"
-
-
-def post(address: str, secret: str | None, body: Any, **headers: str) -> tuple[int, str]:
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    request = urllib.request.Request(address, data=content, method="POST")  # noqa: S310 - a loopback address
-    request.add_header("Content-Type", "application/json")
-    request.add_header("Accept", "application/json, text/event-stream")
-    if secret is not None:
-        request.add_header("Authorization", f"Bearer {secret}")
-    for name, value in headers.items():
-        request.add_header(name, value)
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def stateless(method: str, params: Any = None) -> dict[str, Any]:
-    """A request of the 2026 era: whole in itself."""
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**(params or {}), "_meta": meta}}
-
-
-def call(address: str, secret: str | None, tool: str, arguments: Any) -> tuple[int, str]:
-    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
-    return post(address, secret, stateless("tools/call", {"name": tool, "arguments": arguments}), **headers)
 
 
 @pytest.mark.promise("claims.session")

@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from cda.serving.arguments import Arguments
 
 Status = Literal["paid", "denied", "pending", "in_review"]
-ClaimId = Annotated[str, Field(pattern=r"^CLM-\d{8}$", description="A claim's id, such as CLM-00000042.")]
-MemberId = Annotated[str, Field(pattern=r"^MBR-\d{6}$", description="A member's id, such as MBR-000042.")]
+ClaimId = Annotated[str, Field(pattern=r"^CLM-[0-9]{8}$", description="A claim's id, such as CLM-00000042.")]
+MemberId = Annotated[str, Field(pattern=r"^MBR-[0-9]{6}$", description="A member's id, such as MBR-000042.")]
 PlanId = Annotated[str, Field(pattern=r"^PLN-[A-Z]{2,8}$", description="A plan's id, such as PLN-GOLD.")]
-Code = Annotated[str, Field(pattern=r"^[A-Z0-9]\d{3}[A-Z0-9]$", description="A bare CPT or HCPCS code.")]
-Money = Annotated[str, Field(pattern=r"^-?\d+\.\d{2}$")]
+Code = Annotated[str, Field(pattern=r"^[A-Z0-9][0-9]{3}[A-Z0-9]$", description="A bare CPT or HCPCS code.")]
+Money = Annotated[str, Field(pattern=r"^-?[0-9]+\.[0-9]{2}$")]
 NOTE_CHARS = 1000
 
 
