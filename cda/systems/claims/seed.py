@@ -86,8 +86,13 @@ def seed_database(
     return count
 
 
+def member_count(days: int) -> int:
+    """How many members a database of so many days has; their ids begin at MBR-000000."""
+    return max(200, min(20_000, days * 60))
+
+
 def _fill(database: sqlite3.Connection, days: int, seed: int, progress: Callable[[int, int], None]) -> int:
-    members = max(200, min(20_000, days * 60))
+    members = member_count(days)
     world = _World(Random(seed))  # noqa: S311 - a world of invented claims, no secret
     for pragma in ("PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", f"PRAGMA user_version = {VERSION}"):
         database.execute(pragma)
