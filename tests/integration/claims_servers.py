@@ -113,6 +113,7 @@ class Wire:
         self.process, self._id = process, 0
         self.lines: list[str] = []
         self.rest = self.errors = ""
+        self.first: Any = None
 
     def ask(self, method: str, params: Any) -> Any:
         self._id += 1
