@@ -1,7 +1,6 @@
 """How a tool server is reached: stdio, where standard output is protocol and nothing else, or HTTP on the loopback."""
 
 import ipaddress
-import os
 import re
 import signal
 import socket
@@ -20,6 +19,7 @@ from cda.serving.doorman import Doorman, Health
 from cda.serving.http_refusals import OwnRefusals
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ToolServer
+from cda.serving.wire import reserve_stdin
 
 PATH = "/mcp"
 GRACE_S = 10  # for calls under way when the server is asked to stop
@@ -27,31 +27,9 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])\Z")
 
 
-def reserve_stdout() -> TextIOWrapper:
-    """Take standard output for the protocol: the stream returned is the only way to it from now on.
-
-    Descriptor 1 and everything that prints to it, here or in a child, leads to stderr until the process ends; a banner
-    or a library's print would otherwise be read as a broken message.
-    """
-    sys.stdout.flush()
-    wire = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return TextIOWrapper(wire, encoding="utf-8", newline="\n")
-
-
 def serve_stdio(server: ToolServer, wire: TextIOWrapper) -> None:
     """Serve one client until it closes our stdin; `wire` comes from `reserve_stdout`."""
-    anyio.run(server.run_stdio_on, anyio.wrap_file(_reserve_stdin()), anyio.wrap_file(wire))
-
-
-def _reserve_stdin() -> TextIOWrapper:
-    """Take standard input for the protocol; who else reads it, here or in a child, finds it empty."""
-    wire = os.fdopen(os.dup(0), "rb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    # Bytes that are no UTF-8 become replacement characters, which no rule of ours lets through.
-    return TextIOWrapper(wire, encoding="utf-8", errors="replace")
+    anyio.run(server.run_stdio_on, anyio.wrap_file(reserve_stdin()), anyio.wrap_file(wire))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from cda.ledger.record import read_line
 from cda.serving.key_store import make_key
 from cda.systems.claims.seed import seed_database
 
-COMMAND = [sys.executable, "-c", "from cda.cli import main; main()", "mcp", "claims"]
+MAIN = "from cda.cli import main; main()"
+COMMAND = [sys.executable, "-c", MAIN, "mcp", "claims"]
 ERA = "2026-07-28"
 TOOLS: dict[str, dict[str, Any]] = {
     "get_claim": {"claim_id": "CLM-00000001"},
@@ -89,9 +90,10 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 @contextmanager
-def stdio(site: Site, **more: str) -> Iterator["Wire"]:
+def stdio(site: Site, *, first: str = "", **more: str) -> Iterator["Wire"]:
+    """A server on stdio; `first` is what its interpreter runs before the command: how a test takes a gate away."""
     process = subprocess.Popen(
-        COMMAND,
+        [sys.executable, "-c", f"{first}\n{MAIN}", "mcp", "claims"],
         env=site.environment(**more),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

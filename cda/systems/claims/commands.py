@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from cda.serving.http_options import http_options
+from cda.serving.wire import reserve_stdout
 
 
 @click.group("claims", no_args_is_help=True)
@@ -46,9 +47,10 @@ def serve_claims(
     behind_proxy: bool,
 ) -> None:
     """Insurance claims, read-only: a claim, its notes, a member's claims and year, a plan's rule. Needs a key."""
+    wire = reserve_stdout() if transport == "stdio" else None  # before what is imported can print
     from cda.serving.http_options import http_of
     from cda.settings import load_settings
     from cda.systems.claims.server import run_claims_server
 
     at = http_of(transport, host, port, allow_hosts, tls_cert, tls_key, behind_proxy)
-    run_claims_server(load_settings(), transport=transport, at=at)
+    run_claims_server(load_settings(), wire=wire, at=at)

@@ -1,13 +1,14 @@
 """The `claims` MCP server: five read-only look-ups, behind keys, limits and the ledger."""
 
 from importlib.metadata import version
-from typing import Any, Literal
+from io import TextIOWrapper
+from typing import Any
 
 from cda.errors import UnavailableError
 from cda.serving.guarded import guarded
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ServedTool, ToolServer
-from cda.serving.transport import Http, reserve_stdout, serve_http, serve_stdio
+from cda.serving.transport import Http, serve_http, serve_stdio
 from cda.settings import Settings
 from cda.systems.claims.contracts import (
     Claim,
@@ -45,13 +46,13 @@ def claims_server(settings: Settings) -> ToolServer:
     )
 
 
-def run_claims_server(settings: Settings, *, transport: Literal["stdio", "http"], at: Http) -> None:
-    """Serve until the client goes or a signal comes; the ledger is closed with a signed checkpoint."""
-    if transport == "http":
+def run_claims_server(settings: Settings, *, wire: TextIOWrapper | None, at: Http) -> None:
+    """Serve on `wire` (stdio, from `reserve_stdout`) or, without it, on HTTP, until the client goes or a signal comes;
+    the ledger is closed with a signed checkpoint."""
+    if wire is None:
         at.check(keyed=True)  # refuse before anything is opened
     elif settings.api_key is None:
         raise UnavailableError("over stdio the caller's key is CDA_API_KEY; make one with `cda keys make`")
-    wire = reserve_stdout() if transport == "stdio" else None
     log_quietly()
     server = claims_server(settings)
     try:

@@ -12,7 +12,8 @@ from cda.serving.guarded import guarded
 from cda.serving.kernel import Kernel
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ServedTool, ToolServer
-from cda.serving.transport import Http, reserve_stdout, serve_http, serve_stdio
+from cda.serving.transport import Http, serve_http, serve_stdio
+from cda.serving.wire import reserve_stdout
 from cda.settings import Settings
 from cda.systems.coverage.loading_search import LoadingSearch
 from cda.systems.coverage.tool_arguments import (
