@@ -23,6 +23,7 @@ ROW_LIMIT = 200
 _STEPS = 1000  # of SQLite's virtual machine between two looks at the clock
 
 _SHAPE = "SELECT m.name, c.name FROM sqlite_schema AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table'"
+_ODD = "SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL TABLE%'"
 _VERSION = "PRAGMA user_version"
 _QUERY_ONLY = "PRAGMA query_only = ON"
 _UNTRUSTED_SCHEMA = "PRAGMA trusted_schema = OFF"
@@ -92,6 +93,8 @@ def open_reader(file: Path, layers: frozenset[str] = LAYERS) -> sqlite3.Connecti
         connection = sqlite3.connect(
             f"file:{quote(str(file))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
         )
+        # Bytes that are no UTF-8, a lone surrogate among them, must not hide the rest of a claim's notes.
+        connection.text_factory = _text
         connection.execute(_UNTRUSTED_SCHEMA)
         if "query_only" in layers:
             connection.execute(_QUERY_ONLY)
@@ -100,6 +103,10 @@ def open_reader(file: Path, layers: frozenset[str] = LAYERS) -> sqlite3.Connecti
     except sqlite3.Error as error:
         raise ClaimsUnavailable(f"it cannot be opened ({type(error).__name__})") from None
     return connection
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "replace")
 
 
 def _allowed(action: int, first: str | None, second: str | None, _database: str | None, _source: str | None) -> int:
@@ -115,10 +122,12 @@ def _allowed(action: int, first: str | None, second: str | None, _database: str 
 
 
 def _require_shape(file: Path) -> None:
-    """Tables and columns as the schema has them, and its version."""
+    """Plain tables with the columns that the schema has, and its version; no view, trigger or virtual table, which
+    would run what somebody else wrote."""
     connection = open_reader(file, LAYERS - {"authorizer"})
     try:
         version = connection.execute(_VERSION).fetchone()[0]
+        odd = connection.execute(_ODD).fetchone()[0]
         columns: dict[str, set[str]] = {}
         for table, column in connection.execute(_SHAPE):
             columns.setdefault(table, set()).add(column)
@@ -126,5 +135,5 @@ def _require_shape(file: Path) -> None:
         raise ClaimsUnavailable(f"it is no claims database ({type(error).__name__})") from None
     finally:
         connection.close()
-    if version != VERSION or any(not wanted <= columns.get(table, set()) for table, wanted in READABLE.items()):
+    if odd or version != VERSION or any(not wanted <= columns.get(table, set()) for table, wanted in READABLE.items()):
         raise ClaimsUnavailable("it is no claims database of this version; make one with `cda claims seed`")

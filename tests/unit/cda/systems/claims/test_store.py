@@ -113,6 +113,16 @@ def a_folder(file: Path) -> None:
     file.mkdir()
 
 
+def changed_by(statement: str) -> Callable[[Path], None]:
+    def change(file: Path) -> None:
+        writer = sqlite3.connect(file)
+        writer.executescript(f"PRAGMA legacy_alter_table = ON; {statement};")
+        writer.close()
+
+    change.__name__ = statement.partition(" AS")[0].lower()
+    return change
+
+
 FAULTS: list[tuple[Callable[[Path], None], str]] = [
     (missing, "cannot be read"),
     (another_make, "no claims database"),
@@ -120,6 +130,13 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
     (unfinished, "left it unfinished"),
     (a_link, "not a link"),
     (a_folder, "no regular file"),
+    (changed_by("CREATE VIEW extra AS SELECT 1"), "no claims database"),
+    (changed_by("CREATE TRIGGER t AFTER INSERT ON claims BEGIN SELECT 1; END"), "no claims database"),
+    (changed_by("ALTER TABLE plans RENAME TO p; CREATE VIEW plans AS SELECT * FROM p"), "no claims database"),
+    (changed_by("CREATE VIRTUAL TABLE v USING fts5(x)"), "no claims database"),
+    (changed_by("DROP TABLE claim_notes"), "no claims database"),
+    (changed_by("ALTER TABLE claims DROP COLUMN denial_reason"), "no claims database"),
+    (changed_by("PRAGMA user_version = 99"), "no claims database"),
 ]
 
 

@@ -141,6 +141,49 @@ def test_notes_are_cleaned_cut_newest_first_and_untrusted(database: Path, tmp_pa
     assert note.text.endswith("…")
 
 
+@pytest.mark.promise("claims.notes")
+def test_a_note_that_is_no_text_hides_no_other(database: Path, tmp_path: Path) -> None:
+    file = tmp_path / "claims.sqlite"
+    file.write_bytes(database.read_bytes())
+    writer = sqlite3.connect(file)
+    writer.execute("DELETE FROM claim_notes WHERE claim_id = 'CLM-00000001'")
+    insert = "INSERT INTO claim_notes VALUES ('CLM-00000001', ?, ?, 'intake', {})"
+    writer.execute(insert.format("CAST(x'61EDA08062' AS TEXT)"), (1, "2025-01-02T00:00:00Z"))
+    writer.execute(insert.format("'whole'"), (2, "2025-01-01T00:00:00Z"))
+    writer.commit()
+    writer.close()
+
+    notes = ClaimsTools(ClaimsStore(file)).get_claim_notes(GetClaimNotes(claim_id="CLM-00000001"))
+
+    assert [note.text for note in notes.notes] == ["a\ufffd\ufffd\ufffdb", "whole"]
+
+
+@pytest.mark.promise("claims.seed")
+def test_a_claim_is_denied_for_a_reason_that_the_rest_of_the_database_bears_out(tmp_path: Path) -> None:
+    seed_database(tmp_path / "claims.sqlite", days=4, seed=3)
+    raw = sqlite3.connect(tmp_path / "claims.sqlite")
+    with_rule = "FROM claims c JOIN members m USING (member_id) JOIN coverage_rules r USING (plan_id, procedure_code) "
+    reasons = dict(raw.execute("SELECT denial_reason, count(*) FROM claims GROUP BY 1").fetchall())
+
+    for reason in ("not_covered", "annual_limit_reached", "no_prior_authorization", "duplicate"):
+        assert reasons[reason] > 0
+    for odd in (
+        "WHERE (coalesce(c.denial_reason, '') = 'not_covered') IS NOT (NOT r.covered)",
+        "WHERE c.denial_reason = 'no_prior_authorization' AND NOT r.prior_authorization",
+        "WHERE (c.status = 'denied') IS NOT (c.denial_reason IS NOT NULL)",
+        "WHERE c.status != 'paid' AND c.paid_cents + c.allowed_cents + c.deductible_cents > 0",
+        "WHERE c.paid_cents + c.deductible_cents > c.allowed_cents OR c.allowed_cents > c.billed_cents",
+        "WHERE c.received_date <= c.service_date",
+    ):
+        assert raw.execute(f"SELECT count(*) {with_rule} {odd}").fetchone() == (0,), odd
+    over = (
+        "SELECT count(*) FROM accumulators a JOIN members m USING (member_id) JOIN plans p USING (plan_id) "
+        "WHERE a.paid_cents > p.annual_limit_cents OR a.deductible_met_cents > p.deductible_cents"
+    )
+    assert raw.execute(over).fetchone() == (0,)
+    raw.close()
+
+
 @pytest.mark.promise("claims.tools")
 @given(st.integers(-(10**12), 10**12))
 def test_money_is_the_exact_number_of_cents(cents: int) -> None:
