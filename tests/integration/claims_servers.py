@@ -24,8 +24,13 @@ from cda.ledger.record import read_line
 from cda.serving.key_store import make_key
 from cda.systems.claims.seed import seed_database
 
-MAIN = "from cda.cli import main; main()"
-COMMAND = [sys.executable, "-c", MAIN, "mcp", "claims"]
+
+def command(first: str = "") -> list[str]:
+    """The server's command line; `first` is run before it."""
+    return [sys.executable, "-c", f"{first}\nfrom cda.cli import main; main()", "mcp", "claims"]
+
+
+COMMAND = command()
 ERA = "2026-07-28"
 TOOLS: dict[str, dict[str, Any]] = {
     "get_claim": {"claim_id": "CLM-00000001"},
@@ -42,6 +47,7 @@ class Site:
 
     home: Path
     secret: str
+    left: int | None = None  # the exit code of the last HTTP server
 
     @classmethod
     def at(cls, home: Path) -> "Site":
@@ -54,11 +60,11 @@ class Site:
         return plain | {"CDA_API_KEY": self.secret} | more
 
     @contextmanager
-    def http(self, *options: str, stop: int = signal.SIGTERM, **more: str) -> Iterator[str]:
+    def http(self, *options: str, stop: int = signal.SIGTERM, first: str = "", **more: str) -> Iterator[str]:
         log = self.home / f"stderr-{os.urandom(4).hex()}"
         with log.open("wb") as err:
             process = subprocess.Popen(
-                [*COMMAND, "--transport", "http", "--port", "0", *options],
+                [*command(first), "--transport", "http", "--port", "0", *options],
                 env=self.environment(**more),
                 stdout=subprocess.DEVNULL,
                 stderr=err,
@@ -67,7 +73,7 @@ class Site:
             yield _address(process, log)
         finally:
             process.send_signal(stop)
-            process.wait(timeout=30)
+            self.left = process.wait(timeout=30)
 
     def verdict(self) -> Verdict:
         return verify(self.home / "ledger", self.home / "ledger-head", read_ring(self.home / "ledger-keys"))
@@ -93,7 +99,7 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
 def stdio(site: Site, *, first: str = "", **more: str) -> Iterator["Wire"]:
     """A server on stdio; `first` is what its interpreter runs before the command: how a test takes a gate away."""
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{first}\n{MAIN}", "mcp", "claims"],
+        command(first),
         env=site.environment(**more),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

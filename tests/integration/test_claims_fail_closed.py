@@ -6,6 +6,7 @@ need a process are put into one.
 
 import asyncio
 import errno
+import hmac
 import json
 import os
 import shutil
@@ -20,7 +21,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from cda.errors import UnavailableError
-from cda.serving.key_store import make_key, revoke_key
+from cda.serving.key_store import KeyStore, make_key, revoke_key
 from cda.serving.tool_server import ToolServer
 from cda.settings import load_settings
 from cda.systems.claims.server import claims_server
@@ -195,6 +196,18 @@ def test_a_key_file_that_cannot_be_trusted_stops_the_start_and_a_server_that_run
     assert told == {"internal error"}
     with pytest.raises(UnavailableError, match="the key file"):
         claims_server(load_settings())
+
+
+def test_every_key_is_compared_whichever_matches(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = [site.secret, *(make_key(site.home / "keys.json", key_id=f"k{n}", tools=[]) for n in range(4))]
+    store, compared = KeyStore(site.home / "keys.json"), []
+    whole = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda a, b: (compared.append(a), whole(a, b))[1])
+
+    for secret in (secrets[0], secrets[-1], "cda_nobody", ""):
+        compared.clear()
+        store.principal(secret)
+        assert len(compared) == len(secrets)
 
 
 def test_a_limiter_that_cannot_count_lets_nothing_pass(site: Site) -> None:

@@ -1,20 +1,27 @@
 """The claims server as its clients meet it: real processes, a real client, both transports."""
 
 import asyncio
+import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from integration.claims_servers import COMMAND, TOOLS, Site, call, post, session_calls, stdio
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from integration.claims_servers import COMMAND, TOOLS, Site, call, post, routed, session_calls, stateless, stdio
 
 from cda.serving.key_store import make_key, revoke_key
 
@@ -202,6 +209,59 @@ def test_a_killed_server_leaves_a_sound_ledger(site: Site) -> None:
     with site.http() as address:
         assert call(address, site.secret, "get_claim", TOOLS["get_claim"])[0] == 200
     assert site.verdict().sound
+
+
+@pytest.mark.promise("claims.session")
+def test_a_server_that_is_asked_to_stop_answers_what_it_has_begun(site: Site) -> None:
+    slow = (
+        "import time\nfrom cda.systems.claims.tools import ClaimsTools\nwhole = ClaimsTools.get_claim\n"
+        "ClaimsTools.get_claim = lambda s, asked: (open('begun', 'w').close(), time.sleep(1.5), whole(s, asked))[2]"
+    )
+    begun = site.home / "begun"
+    with ThreadPoolExecutor(1) as pool:
+        with site.http(first=f"import os\nos.chdir({str(site.home)!r})\n{slow}") as address:
+            answer = pool.submit(call, address, site.secret, "get_claim", TOOLS["get_claim"])
+            while not begun.exists():
+                answer.exception(timeout=0) if answer.done() else time.sleep(0.01)
+        status, text = answer.result(timeout=30)
+
+    assert (status, "CLM-00000001" in text, site.left) == (200, True, 0)
+    verdict = site.verdict()
+    assert (verdict.sound, verdict.records, verdict.open_intents, verdict.checkpoints) == (True, 2, (), 1)
+
+
+@pytest.mark.promise("claims.session")
+def test_beyond_the_loopback_it_is_called_by_its_names_over_tls(site: Site) -> None:
+    certificate, key = self_signed(site.home)
+    options = ("--host", "0.0.0.0", "--allow-host", "localhost", "--tls-cert", certificate, "--tls-key", key)  # noqa: S104
+    trusted = ssl.create_default_context(cafile=certificate)
+    with site.http(*options) as address:
+        assert address.startswith("https://0.0.0.0:")
+        port = urlsplit(address).port
+        told = []
+        for named in (f"localhost:{port}", "claims.evil"):
+            connection = http.client.HTTPSConnection("localhost", port, context=trusted, timeout=30)
+            headers = {"Authorization": f"Bearer {site.secret}", "Host": named, **routed("tools/list")}
+            headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            connection.request("POST", "/mcp", json.dumps(stateless("tools/list")), headers)
+            told.append(connection.getresponse().status)
+            connection.close()
+
+    assert told == [200, 421]
+
+
+def self_signed(folder: Path) -> tuple[str, str]:
+    """A certificate for localhost and its key, as files."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    built = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+    built = built.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    form = serialization.Encoding.PEM
+    secret = key.private_bytes(form, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "cert.pem").write_bytes(built.sign(key, hashes.SHA256()).public_bytes(form))
+    (folder / "key.pem").write_bytes(secret)
+    return str(folder / "cert.pem"), str(folder / "key.pem")
 
 
 @pytest.mark.promise("claims.session")
