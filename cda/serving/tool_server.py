@@ -6,6 +6,7 @@ speaks its own words, so that neither an answer to a bad call nor a line on stde
 
 import json
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
@@ -171,7 +172,8 @@ class ToolServer(MCPServer[None]):
             _current.reset(token)
 
     def _call_of(self, ctx: ServerRequestContext[Any, Any]) -> Call:
-        peer, secret = "stdio", self._stdio_secret
+        # A client with a wrong key shuts out nobody but its own process.
+        peer, secret = f"stdio:{os.getpid()}", self._stdio_secret
         if ctx.request is not None:
             peer = ctx.request.client.host if ctx.request.client else "unknown"
             secret = bearer(ctx.request.headers.get("authorization"))

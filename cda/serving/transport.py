@@ -71,6 +71,7 @@ def serve_http(server: ToolServer, at: Http) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # anyone on this machine could name another address in them, and fail in its name
         ssl_certfile=certificate,
         ssl_keyfile=key,
         timeout_graceful_shutdown=GRACE_S,

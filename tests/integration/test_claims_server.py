@@ -211,6 +211,27 @@ def test_a_killed_server_leaves_a_sound_ledger(site: Site) -> None:
     assert site.verdict().sound
 
 
+@pytest.mark.promise("kernel.limits")
+def test_failures_are_counted_by_the_address_of_the_connection_whatever_a_header_says(site: Site) -> None:
+    with site.http() as address:
+        headers = [{"X-Forwarded-For": f"10.0.0.{n}", "Forwarded": f"for=10.0.0.{n}"} for n in range(12)]
+        told = [
+            post(address, "cda_wrong", stateless("tools/list"), **routed("tools/list"), **more)[0] for more in headers
+        ]
+
+    assert told == [401] * 10 + [429] * 2
+
+
+@pytest.mark.promise("kernel.limits")
+def test_a_client_on_stdio_with_a_wrong_key_shuts_out_itself_alone(site: Site) -> None:
+    with stdio(site, CDA_API_KEY="cda_wrong") as wrong, stdio(site) as right:
+        told = [wrong.call("get_claim", TOOLS["get_claim"])["error"]["code"] for _ in range(12)]
+        right.start()
+        assert not right.call("get_claim", TOOLS["get_claim"])["result"]["isError"]
+
+    assert told == [-32001] * 10 + [-32029] * 2
+
+
 @pytest.mark.promise("claims.session")
 def test_a_server_that_is_asked_to_stop_answers_what_it_has_begun(site: Site) -> None:
     slow = (
