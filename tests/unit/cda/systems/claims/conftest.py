@@ -12,7 +12,7 @@ from cda.systems.claims.tools import ClaimsTools
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("claims") / "claims.sqlite"
-    seed_database(file, days=1, seed=7)
+    seed_database(file, days=2, seed=7)
     return file
 
 

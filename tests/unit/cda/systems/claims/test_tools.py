@@ -35,14 +35,21 @@ def busy(raw: sqlite3.Connection) -> str:
 
 
 @pytest.mark.promise("claims.tools")
-def test_a_claim_is_whole_and_its_money_is_exact(tools: ClaimsTools, raw: sqlite3.Connection) -> None:
-    found = raw.execute("SELECT member_id, billed_cents, paid_cents FROM claims WHERE claim_id = 'CLM-00000042'")
-    row = found.fetchone()
+@pytest.mark.parametrize("number", [0, 42, 3000, 5999])
+def test_a_claim_is_whole_and_its_money_is_exact(tools: ClaimsTools, raw: sqlite3.Connection, number: int) -> None:
+    claim_id = f"CLM-{number:08d}"
+    found = raw.execute("SELECT * FROM claims WHERE claim_id = ?", (claim_id,))
+    row = dict(zip([column[0] for column in found.description], found.fetchone(), strict=True))
+    plan = raw.execute("SELECT plan_id FROM members WHERE member_id = ?", (row["member_id"],)).fetchone()[0]
+    provider = raw.execute("SELECT * FROM providers WHERE provider_id = ?", (row["provider_id"],)).fetchone()
 
-    claim = tools.get_claim(GetClaim(claim_id="CLM-00000042"))
+    claim = tools.get_claim(GetClaim(claim_id=claim_id)).model_dump()
 
-    assert (claim.member_id, Decimal(claim.billed) * 100, Decimal(claim.paid) * 100) == row
-    assert claim.provider_network_status in ("in_network", "out_of_network")
+    for amount in ("billed", "allowed", "deductible", "paid"):
+        assert Decimal(claim.pop(amount)) * 100 == row.pop(f"{amount}_cents")
+    assert (claim.pop("plan_id"), claim.pop("provider_specialty")) == (plan, provider[1])
+    assert claim.pop("provider_network_status") == provider[2]
+    assert claim == row
 
 
 @pytest.mark.promise("claims.tools")
@@ -73,15 +80,38 @@ def test_a_status_narrows_and_an_offset_past_the_end_is_an_empty_last_page(tools
 @pytest.mark.promise("claims.tools")
 def test_a_year_adds_up(tools: ClaimsTools, raw: sqlite3.Connection, busy: str) -> None:
     summary = tools.get_member_ytd_summary(GetMemberYtdSummary(member_id=busy, year=FIRST_DAY.year))
-    found = raw.execute("SELECT status, paid_cents, deductible_cents FROM claims WHERE member_id = ?", (busy,))
+    found = raw.execute(
+        "SELECT status, paid_cents, deductible_cents, billed_cents, allowed_cents FROM claims WHERE member_id = ?",
+        (busy,),
+    )
     rows = found.fetchall()
 
     assert {t.status: t.claims for t in summary.totals} == Counter(row[0] for row in rows)
-    assert sum(Decimal(t.paid) for t in summary.totals) * 100 == sum(row[1] for row in rows)
+    for at, amount in ((1, "paid"), (3, "billed"), (4, "allowed")):
+        for total in summary.totals:
+            wanted = sum(row[at] for row in rows if row[0] == total.status)
+            assert Decimal(getattr(total, amount)) * 100 == wanted
     assert Decimal(summary.deductible_met) * 100 == sum(row[2] for row in rows)
     assert Decimal(summary.deductible_met) + Decimal(summary.deductible_remaining) == Decimal(summary.deductible)
     paid = sum(Decimal(t.paid) for t in summary.totals)
     assert Decimal(summary.annual_limit_remaining) == Decimal(summary.annual_limit) - paid
+
+
+@pytest.mark.promise("claims.tools")
+def test_a_year_has_both_of_its_ends_and_no_day_more(database: Path, tmp_path: Path, busy: str) -> None:
+    file = tmp_path / "claims.sqlite"
+    file.write_bytes(database.read_bytes())
+    writer = sqlite3.connect(file)
+    writer.execute("DELETE FROM claims WHERE member_id = ?", (busy,))
+    row = "INSERT INTO claims VALUES (?, ?, 'PRV-00001', '99213', 'I10', ?, ?, 'pending', 100, 0, 0, 0, NULL)"
+    days = ("2025-12-31", "2026-01-01", "2026-06-30", "2026-12-31", "2027-01-01")
+    writer.executemany(row, [(f"CLM-9000000{n}", busy, day, day) for n, day in enumerate(days)])
+    writer.commit()
+    writer.close()
+
+    year = ClaimsTools(ClaimsStore(file)).get_member_ytd_summary(GetMemberYtdSummary(member_id=busy, year=2026))
+
+    assert [(total.status, total.claims, total.billed) for total in year.totals] == [("pending", 3, "3.00")]
 
 
 @pytest.mark.promise("claims.tools")
@@ -192,8 +222,8 @@ def test_money_is_the_exact_number_of_cents(cents: int) -> None:
 
 @pytest.mark.promise("claims.seed")
 def test_the_same_seed_gives_the_same_bytes_and_another_another(database: Path, tmp_path: Path) -> None:
-    seed_database(tmp_path / "same.sqlite", days=1, seed=7)
-    seed_database(tmp_path / "other.sqlite", days=1, seed=8)
+    seed_database(tmp_path / "same.sqlite", days=2, seed=7)
+    seed_database(tmp_path / "other.sqlite", days=2, seed=8)
 
     assert (tmp_path / "same.sqlite").read_bytes() == database.read_bytes()
     assert (tmp_path / "other.sqlite").read_bytes() != database.read_bytes()
@@ -208,7 +238,7 @@ def test_accumulators_agree_with_the_claims_to_the_cent(raw: sqlite3.Connection)
     ).fetchall()
 
     assert odd == []
-    assert raw.execute("SELECT count(*) FROM claims").fetchone() == (3000,)
+    assert raw.execute("SELECT count(*) FROM claims").fetchone() == (6000,)
     assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
