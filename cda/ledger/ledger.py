@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cda.ledger.chain_end import TAIL_BYTES, ChainEnd, followed, hashes_after
 from cda.ledger.checkpoints import CHECKPOINTS, HEAD, signed
 from cda.ledger.keys import KeyFault, SigningKey
-from cda.ledger.record import Entry, Position, line_of, merkle_root, read_line
+from cda.ledger.record import Entry, Position, line_of, merkle_root
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 EVERY = 256  # records between two checkpoints
@@ -59,7 +60,8 @@ class Ledger:
         self._every, self._segment_bytes, self._now = every, segment_bytes, now
         self._turn, self._writing = threading.Lock(), threading.Lock()
         self._waiting = _Batch()
-        self._known: tuple[str, int, Position] | None = None  # segment, its size, the end of the chain there
+        self._known: ChainEnd | None = None
+        self._checkpointed: tuple[int, dict[str, Any] | None] | None = None  # size of the file, its last document
         try:
             for place in (folder, head):
                 place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -92,52 +94,57 @@ class Ledger:
         """Sign a checkpoint over what has none yet."""
         try:
             with self._alone():
-                self._checkpoint(self._end()[2], at_least=1)
+                self._checkpoint(self._end(), at_least=1)
         except (OSError, KeyFault) as fault:
             raise LedgerUnavailable(_why(fault)) from None
 
     def _write(self, entries: Sequence[Entry]) -> None:
         at = self._now().isoformat(timespec="microseconds")
         with self._alone():
-            segment, size, position = self._end()
-            if size >= self._segment_bytes:
-                segment, size = f"{position.count + 1:012d}.jsonl", 0
-            content = b""
+            end = self._end()
+            if end.size >= self._segment_bytes:
+                end.segment, end.size = f"{end.position.count + 1:012d}.jsonl", 0
+            content, position, positions = b"", end.position, []
             for entry in entries:
                 line, position = line_of(entry, position, at)
                 content += line
+                positions.append(position)
             self._known = None  # until it is certain what stands there
-            _append(self._folder / segment, content, size)
+            _append(self._folder / end.segment, content, end.size)
             self._sign_head(position)
-            self._known = segment, size + len(content), position
-            self._checkpoint(position, at_least=self._every)
+            end.add(content, positions)
+            self._known = end
+            self._checkpoint(end, at_least=self._every)
 
-    def _end(self) -> tuple[str, int, Position]:
-        """The last segment, its size and the end of the chain, read anew when another process has written."""
-        segments = segment_files(self._folder)
-        if not segments:
+    def _end(self) -> ChainEnd:
+        """The end of the chain, followed when another process has written."""
+        before = self._known.position if self._known else None
+        known, self._known = self._known, None  # a fault on the way leaves nothing that is half followed
+        end = followed(self._folder, known)
+        if end is None:
             if (self._head / HEAD).exists():
                 raise KeyFault("the ledger's segments are missing, but its head is there; see `cda ledger verify`")
-            return f"{1:012d}.jsonl", 0, Position()
-        last = segments[-1]
-        size = last.stat().st_size
-        if self._known is not None and self._known[:2] == (last.name, size):
-            return self._known
-        position = _last_position(last, size)
-        self._require_head(position)
-        self._known = last.name, size, position
-        return self._known
+            return ChainEnd(f"{1:012d}.jsonl", 0, Position())
+        if end.position != before:
+            self._require_head(end.position)
+        self._known = end
+        return end
 
     def _require_head(self, position: Position) -> None:
-        """Refuse to go on with a chain that is shorter than its head says: what was cut off would be covered up."""
+        """Refuse to go on with a chain that is shorter than its head says, or another: it would be covered up."""
         try:
             head = json.loads((self._head / HEAD).read_text(encoding="ascii"))
         except FileNotFoundError:
             raise KeyFault("the ledger's head is missing; see `cda ledger verify`") from None
         except ValueError:
             raise KeyFault("the ledger's head is damaged; see `cda ledger verify`") from None
-        if head.get("count", 0) > position.count:
+        count = int(head.get("count", 0))
+        if count > position.count:
             raise KeyFault("the ledger is shorter than its head says; see `cda ledger verify`")
+        # Only a process that died between a record and the head leaves more records than the head knows of.
+        at_head = [position.hash] if count == position.count else hashes_after(self._folder, count - 1)[:1]
+        if count and at_head != [head.get("hash")]:
+            raise KeyFault("the ledger is another than its head says; see `cda ledger verify`")
 
     def _sign_head(self, position: Position) -> None:
         document = signed({"count": position.count, "hash": position.hash}, self._key)
@@ -145,23 +152,32 @@ class Ledger:
         draft.write_bytes(document)
         draft.replace(self._head / HEAD)
 
-    def _checkpoint(self, position: Position, *, at_least: int) -> None:
+    def _checkpoint(self, end: ChainEnd, *, at_least: int) -> None:
         """Sign the records since the last checkpoint when there are so many of them."""
-        last = last_checkpoint(self._head)
+        last = self._last_checkpoint()
         start = int(last["count"]) if last else 0
-        if position.count - start < at_least:
+        if end.position.count - start < at_least:
             return
-        hashes = list(_hashes_after(self._folder, start))
-        previous = str(last["sig"]) if last else ""
+        hashes = end.after(start)
         body: dict[str, Any] = {
             "from": start + 1,
-            "count": position.count,
-            "hash": position.hash,
-            "root": merkle_root(hashes),
-            "previous": previous,
+            "count": end.position.count,
+            "hash": end.position.hash,
+            "root": merkle_root(hashes_after(self._folder, start) if hashes is None else hashes),
+            "previous": str(last["sig"]) if last else "",
         }
         place = self._head / CHECKPOINTS
         _append(place, signed(body, self._key) + b"\n", place.stat().st_size if place.exists() else 0)
+
+    def _last_checkpoint(self) -> dict[str, Any] | None:
+        """The newest checkpoint, read only when there is another one than last time."""
+        try:
+            size = os.stat(self._head / CHECKPOINTS).st_size
+        except FileNotFoundError:
+            return None
+        if self._checkpointed is None or self._checkpointed[0] != size:
+            self._checkpointed = size, last_checkpoint(self._head)
+        return self._checkpointed[1]
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -173,17 +189,14 @@ class Ledger:
             os.close(descriptor)
 
 
-def segment_files(folder: Path) -> list[Path]:
-    """The segments in order; each is named by the number of its first record."""
-    return sorted(folder.glob("*.jsonl"))
-
-
 def last_checkpoint(head: Path) -> dict[str, Any] | None:
     """The newest checkpoint; None when there is none."""
-    place = head / CHECKPOINTS
-    if not place.exists():
+    try:
+        with (head / CHECKPOINTS).open("rb") as held:
+            held.seek(max(0, held.seek(0, os.SEEK_END) - TAIL_BYTES))
+            lines = held.read().splitlines()
+    except FileNotFoundError:
         return None
-    lines = place.read_bytes().splitlines()
     return json.loads(lines[-1]) if lines else None
 
 
@@ -201,33 +214,6 @@ def _append(file: Path, content: bytes, size: int) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-def _last_position(segment: Path, size: int) -> Position:
-    """The end of the chain in a segment, from its last line."""
-    with segment.open("rb") as held:
-        held.seek(max(0, size - 65536))
-        tail = held.read()
-    if not tail.endswith(b"\n"):
-        raise KeyFault("the ledger ends in a torn record; see `cda ledger verify` and `cda ledger mend`")
-    try:
-        record = read_line(tail.splitlines(keepends=True)[-1])
-    except ValueError as why:
-        raise KeyFault(f"the last record of the ledger {why}; see `cda ledger verify`") from None
-    return Position(int(record["seq"]), str(record["hash"]))
-
-
-def _hashes_after(folder: Path, count: int) -> Iterator[str]:
-    """The hashes of the records after the first `count`, in order."""
-    segments = segment_files(folder)
-    first = [int(file.name.removesuffix(".jsonl")) for file in segments]
-    for index, file in enumerate(segments):
-        if index + 1 < len(segments) and first[index + 1] <= count + 1:
-            continue
-        for line in file.read_bytes().splitlines(keepends=True):
-            record = read_line(line)
-            if record["seq"] > count:
-                yield str(record["hash"])
 
 
 def _why(fault: Exception) -> str:

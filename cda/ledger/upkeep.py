@@ -4,9 +4,10 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cda.ledger.chain_end import segment_files
 from cda.ledger.checkpoints import RETAINED, checked, signed
 from cda.ledger.keys import SigningKey, read_ring
-from cda.ledger.ledger import Ledger, last_checkpoint, segment_files
+from cda.ledger.ledger import Ledger, last_checkpoint
 from cda.ledger.record import Entry, read_line
 
 

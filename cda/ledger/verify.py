@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cda.ledger.chain_end import segment_files
 from cda.ledger.checkpoints import CHECKPOINTS, HEAD, RETAINED, checked
 from cda.ledger.keys import Ring
-from cda.ledger.ledger import segment_files
 from cda.ledger.record import GENESIS, merkle_root, read_line
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_world import Place, entry
 
-from cda.ledger import Ledger, LedgerUnavailable
+from cda.ledger import Ledger, LedgerUnavailable, chain_end
 from cda.ledger.keys import KeyFault, argument_hasher, read_ring, rotate_signing_key
 from cda.ledger.record import Entry, Position, line_of, merkle_root, read_line
 from cda.ledger.upkeep import mend, retain
@@ -339,3 +339,56 @@ def test_a_line_is_read_as_it_was_written() -> None:
     record = read_line(line)
 
     assert (record["seq"], record["prev"], record["hash"]) == (5, "ab" * 32, position.hash)
+
+
+@pytest.mark.promise("ledger.chain")
+def test_two_writers_in_turn_follow_each_other_over_segments_and_checkpoints(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first, second = place.open(every=7, segment_bytes=1500), place.open(every=7, segment_bytes=1500)
+    for number in range(60):
+        (first if number % 5 < 3 else second).append(entry(number))
+    second.close()
+
+    verdict = place.verdict()
+    assert (verdict.sound, verdict.records, len(place.segments()) > 5) == (True, 60, True), verdict
+    assert verdict.checkpoints == 9, "eight of seven records and the rest"
+
+
+@pytest.mark.promise("ledger.closed")
+def test_a_chain_that_was_made_anew_under_a_writer_is_not_gone_on_with(tmp_path: Path) -> None:
+    place, other = Place(tmp_path / "a").filled(3), Place(tmp_path / "b").filled(9)
+    ledger = place.open()
+    ledger.append(entry(3))
+    (mine,), theirs = place.segments(), b"".join(file.read_bytes() for file in other.segments())
+    mine.write_bytes(theirs)
+
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable):
+            ledger.append(entry(4))
+
+
+@pytest.mark.promise("ledger.crash")
+@pytest.mark.parametrize("records", [0, 5])
+def test_a_segment_that_never_got_its_first_record_is_filled_by_the_next(tmp_path: Path, records: int) -> None:
+    place = Place(tmp_path)
+    for number in range(records):
+        place.open(segment_bytes=10).append(entry(number))
+    place.folder.mkdir(exist_ok=True)
+    (place.folder / f"{records + 1:012d}.jsonl").touch()
+
+    place.open(segment_bytes=10).append(entry(records))
+
+    assert (place.verdict().sound, place.verdict().records) == (True, records + 1), place.verdict()
+
+
+@pytest.mark.promise("ledger.chain")
+def test_an_append_costs_the_same_however_long_the_ledger_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path)
+    ledger = place.open(every=20, segment_bytes=10**9)
+    read: list[bytes] = []
+    whole = chain_end.read_line
+    monkeypatch.setattr(chain_end, "read_line", lambda line: (read.append(line), whole(line))[1])
+    for number in range(200):
+        ledger.append(entry(number))
+
+    assert read == [], "its own records are never read again"
