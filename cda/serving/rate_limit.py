@@ -8,6 +8,13 @@ from time import time
 
 from cda.serving.principal import Rate
 
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS passed (name TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL, "
+    "PRIMARY KEY (name, number)) WITHOUT ROWID"
+)
+_HELD = "SELECT 1 FROM passed WHERE name = ? AND number <= ? LIMIT 1"
+_INDEX = "CREATE INDEX IF NOT EXISTS passed_by_time ON passed (name, at)"
+
 
 class LimiterUnavailable(Exception):
     """The limiter cannot count, so nothing may pass."""
@@ -24,8 +31,8 @@ class RateLimiter:
             self._db = sqlite3.connect(file, timeout=10, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=OFF")  # a count that a power cut loses is no loss
-            self._db.execute("CREATE TABLE IF NOT EXISTS calls (name TEXT NOT NULL, at REAL NOT NULL)")
-            self._db.execute("CREATE INDEX IF NOT EXISTS calls_by_name ON calls (name, at)")
+            self._db.execute(_TABLE)
+            self._db.execute(_INDEX)
         except (sqlite3.Error, OSError) as error:
             raise LimiterUnavailable(f"the rate limiter's file {file} cannot be used ({error})") from None
 
@@ -47,11 +54,14 @@ class RateLimiter:
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
                     now = self._clock()
-                    self._db.execute("DELETE FROM calls WHERE name = ? AND at <= ?", (name, now - rate.seconds))
-                    held = self._db.execute("SELECT count(*) FROM calls WHERE name = ?", (name,)).fetchone()[0]
-                    passes = bool(held < rate.count)
+                    self._db.execute("DELETE FROM passed WHERE name = ? AND at <= ?", (name, now - rate.seconds))
+                    newest = self._db.execute("SELECT max(number) FROM passed WHERE name = ?", (name,)).fetchone()[0]
+                    # The calls that passed are numbered, so that a window is weighed by one look and no counting.
+                    number = (newest or 0) + 1
+                    oldest = (name, number - rate.count)
+                    passes = self._db.execute(_HELD, oldest).fetchone() is None
                     if passes and add:
-                        self._db.execute("INSERT INTO calls VALUES (?, ?)", (name, now))
+                        self._db.execute("INSERT INTO passed VALUES (?, ?, ?)", (name, number, now))
                 finally:
                     self._db.execute("COMMIT")
                 return passes

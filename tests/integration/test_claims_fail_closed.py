@@ -213,7 +213,7 @@ def test_every_key_is_compared_whichever_matches(site: Site, monkeypatch: pytest
 def test_a_limiter_that_cannot_count_lets_nothing_pass(site: Site) -> None:
     def broken() -> None:
         breaking = sqlite3.connect(site.home / "rate-limit.sqlite")
-        breaking.execute("DROP TABLE calls")
+        breaking.execute("DROP TABLE passed")
         breaking.close()
 
     assert told_after(claims_server(load_settings()), broken) == {"internal error"}
