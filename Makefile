@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check eval bench clean
+.PHONY: demo test check eval bench mcp-conformance clean
 demo: $(VENV)/.installed
 	@CDA_HOME=.cda $(BIN)/cda ask --request docs/examples/cgm-2024-03-15.json --versus 2025-01-20
 	@CDA_HOME=.cda $(BIN)/cda ask --request docs/examples/no-policy.json
@@ -22,6 +22,10 @@ eval: $(VENV)/.dev-installed
 
 bench: $(VENV)/.dev-installed
 	$(BIN)/python -m evals.benchmarks
+
+# The public conformance runner against the claims server; fetches the runner from npm once.
+mcp-conformance: $(VENV)/.dev-installed
+	$(BIN)/python tests/integration/mcp_conformance/run.py
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cda needs Python 3.11 or newer")'

@@ -5,7 +5,8 @@
     ├── UnavailableError    a needed service, key or file is missing           exit 3, nothing done
     ├── InterruptedRun      out of budget or stopped, can be resumed           exit 4
     ├── CriterionError      a criterion that is not in the expression language
-    └── PolicyToolError     a policy tool's refusal: `code` names it (clause_not_found, ...)
+    └── ToolRefusal         a tool's refusal: `code` names it (claim_not_found, ...)
+        └── PolicyToolError a policy tool's (clause_not_found, ...)
 
 `backends.errors.BackendError` and `corpus.errors.CorpusError` are the roots of the two trees that do not know this
 one; `exit_code` places all of them.
@@ -35,12 +36,16 @@ class CriterionError(CdaError):
     """A criterion is not in the closed expression language; the message names the node and the rule."""
 
 
-class PolicyToolError(CdaError):
-    """A policy tool refused. `code` is one of the names in `cda.contracts.policy_tools.ERROR_CODES`."""
+class ToolRefusal(CdaError):
+    """A tool refused. `code` is a word of ours; the message names nothing that was sent."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
         super().__init__(message)
+
+
+class PolicyToolError(ToolRefusal):
+    """A policy tool refused. `code` is one of the names in `cda.contracts.policy_tools.ERROR_CODES`."""
 
 
 def exit_code(error: BaseException) -> int:

@@ -90,6 +90,40 @@ class Settings(BaseSettings):
         Literal["bge-reranker-v2-m3"] | None, Field(validation_alias=_named("CDA_PINECONE_RERANK"))
     ] = None
     pinecone_protected: Annotated[bool, Field(validation_alias=_named("CDA_PINECONE_PROTECTED"))] = False
+    api_key: Annotated[SecretStr | None, Field(validation_alias=_named("CDA_API_KEY"))] = None
+    keys: Annotated[Path | None, Field(validation_alias=_named("CDA_KEYS"))] = None
+    rate_limit: Annotated[
+        str, Field(pattern=r"^[1-9]\d{0,6}/[1-9]\d{0,4}$", validation_alias=_named("CDA_RATE_LIMIT"))
+    ] = "60/60"
+    claims_db: Annotated[Path | None, Field(validation_alias=_named("CDA_CLAIMS_DB"))] = None
+    ledger_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_DIR"))] = None
+    ledger_head: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_HEAD"))] = None
+    ledger_keys: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_KEYS"))] = None
+
+    @cached_property
+    def claims_db_path(self) -> Path:
+        """The claims database."""
+        return self.claims_db or self.home / "claims.sqlite"
+
+    @cached_property
+    def keys_path(self) -> Path:
+        """The file of API keys."""
+        return self.keys or self.home / "keys.json"
+
+    @cached_property
+    def ledger_path(self) -> Path:
+        """The folder of the ledger's segments."""
+        return self.ledger_dir or self.home / "ledger"
+
+    @cached_property
+    def ledger_head_path(self) -> Path:
+        """The folder of the ledger's head and checkpoints."""
+        return self.ledger_head or self.home / "ledger-head"
+
+    @cached_property
+    def ledger_keys_path(self) -> Path:
+        """The folder of the ledger's own keys."""
+        return self.ledger_keys or self.home / "ledger-keys"
 
     @cached_property
     def store_path(self) -> Path:

@@ -22,6 +22,8 @@ _RULES: Mapping[str, str] = {
     "list_type": "must be a list",
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must have at least {min_length} characters",
+    "string_pattern_mismatch": "does not have the form that the schema gives",
+    "literal_error": "must be one of {expected}",
     "too_long": "must have at most {max_length} items",
     "too_short": "must have at least {min_length} items",
     "greater_than_equal": "must be at least {ge}",

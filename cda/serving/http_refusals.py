@@ -5,6 +5,7 @@ around the whole application and rewrites every answer of status 400 and above.
 """
 
 import json
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -12,13 +13,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _REASONS = {
     400: "the request is no valid message of the protocol",
+    401: "a valid key is required: Authorization: Bearer KEY",
     403: "this origin is not allowed",
     404: "there is no such session or path",
     406: "the client must accept application/json and text/event-stream",
     413: "the request is too large",
     415: "the request must be application/json",
+    429: "too many failed authentications; wait a minute",
+    503: "the server cannot answer now",
     421: "this host is not allowed; see --allow-host",
 }
+_VERSION = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|v[0-9]{1,3}(?:\.[0-9]{1,3}){0,2})\Z")
 
 
 class OwnRefusals:
@@ -49,7 +54,8 @@ class OwnRefusals:
 
 
 def _refusal(status: int, body: bytes) -> dict[str, Any]:
-    """A JSON-RPC error with the code and id of the original and, of its data, the protocol versions to choose from."""
+    """A JSON-RPC error with the code and id of the original and, of its data, the protocol versions to choose from and
+    the one that was asked for, which the protocol wants back, when it has the form of a version."""
     try:
         original = json.loads(body)
         error = original["error"]
@@ -59,6 +65,9 @@ def _refusal(status: int, body: bytes) -> dict[str, Any]:
     refused: dict[str, Any] = {"code": code, "message": _REASONS.get(status, HTTPStatus(status).phrase)}
     if isinstance(data, dict) and "supported" in data:
         refused["data"] = {"supported": data["supported"]}
+        asked = data.get("requested")
+        if isinstance(asked, str) and _VERSION.match(asked):
+            refused["data"]["requested"] = asked
     return {"jsonrpc": "2.0", "id": original.get("id"), "error": refused}
 
 

@@ -1,11 +1,13 @@
 """How a tool server is reached: stdio, where standard output is protocol and nothing else, or HTTP on the loopback."""
 
 import ipaddress
-import os
 import re
+import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
 
 import anyio
@@ -13,46 +15,89 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from cda.errors import UnavailableError, UsageError
+from cda.serving.doorman import Doorman, Health
 from cda.serving.http_refusals import OwnRefusals
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ToolServer
+from cda.serving.wire import reserve_stdin
 
 PATH = "/mcp"
+GRACE_S = 10  # for calls under way when the server is asked to stop
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])\Z")
 
 
-def reserve_stdout() -> TextIOWrapper:
-    """Take standard output for the protocol: the stream returned is the only way to it from now on.
-
-    Descriptor 1 and everything that prints to it, here or in a child, leads to stderr until the process ends; a banner
-    or a library's print would otherwise be read as a broken message.
-    """
-    sys.stdout.flush()
-    wire = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return TextIOWrapper(wire, encoding="utf-8", newline="\n")
-
-
 def serve_stdio(server: ToolServer, wire: TextIOWrapper) -> None:
     """Serve one client until it closes our stdin; `wire` comes from `reserve_stdout`."""
-    anyio.run(server.run_stdio_on, anyio.wrap_file(wire))
+    anyio.run(server.run_stdio_on, anyio.wrap_file(reserve_stdin()), anyio.wrap_file(wire))
 
 
-def serve_http(server: ToolServer, *, host: str, port: int, allow_hosts: Sequence[str] = ()) -> None:
-    """Serve streamable HTTP at `PATH` until a signal; port 0 takes a free one, which the line on stderr names.
+@dataclass(frozen=True, slots=True)
+class Http:
+    """Where and how to listen. `tls` is a certificate file and its key file; `behind_proxy` says that somebody else
+    ends TLS in front of this server."""
 
-    Raises UsageError for a host that is not loopback without `allow_hosts`, and UnavailableError when the address
-    cannot be bound. This server has no authentication of its own.
+    host: str = "127.0.0.1"
+    port: int = 8000
+    allow_hosts: tuple[str, ...] = ()
+    tls: tuple[str, str] | None = None
+    behind_proxy: bool = False
+
+    def check(self, *, keyed: bool) -> TransportSecuritySettings:
+        """The rules for Host and Origin. UsageError for a host that is not the loopback without names to be called by,
+        or, where keys travel, without TLS."""
+        security = host_rules(self.host, self.allow_hosts)
+        if keyed and not (is_loopback(self.host) or self.tls or self.behind_proxy):
+            raise UsageError(
+                "keys would cross the network in the clear: give --tls-cert and --tls-key, or say --behind-proxy when "
+                "a proxy in front of this server ends TLS; nothing was opened"
+            )
+        return security
+
+
+def serve_http(server: ToolServer, at: Http) -> None:
+    """Serve streamable HTTP at `PATH`, and `HEALTH`, until a signal; then calls under way are finished.
+
+    Port 0 takes a free one, which the line on stderr names. Raises UsageError as `Http.check`, and UnavailableError
+    when the address cannot be bound.
     """
-    security = host_rules(host, allow_hosts)
-    listener = _bind(host, port)
-    app = server.streamable_http_app(host=host, streamable_http_path=PATH, transport_security=security)
-    config = uvicorn.Config(OwnRefusals(app), log_config=None, access_log=False, server_header=False)
-    shown = f"[{host}]" if ":" in host else host
-    print(f"serving http://{shown}:{listener.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)
+    security = at.check(keyed=server.keyed)
+    listener = _bind(at.host, at.port)
+    app = server.streamable_http_app(host=at.host, streamable_http_path=PATH, transport_security=security)
+    guarded = OwnRefusals(Doorman(app, server.kernel) if server.keyed else app)
+    certificate, key = at.tls or (None, None)
+    config = uvicorn.Config(
+        Health(guarded),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # anyone on this machine could name another address in them, and fail in its name
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    shown = f"[{at.host}]" if ":" in at.host else at.host
+    scheme = "https" if at.tls else "http"
+    print(f"serving {scheme}://{shown}:{listener.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)
     log_quietly()
-    uvicorn.Server(config).run(sockets=[listener])
+    with _stopping_well():
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _stopping_well() -> Iterator[None]:
+    """The web server gives a signal on when it has stopped; it ends the process as an exit does, so that what is open
+    is closed."""
+
+    def leave(_signal: int, _frame: object) -> None:
+        raise SystemExit(0)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def host_rules(host: str, allow_hosts: Sequence[str]) -> TransportSecuritySettings:

@@ -5,6 +5,7 @@ from typing import Literal
 import click
 
 from cda.entry_point_group import EntryPointGroup
+from cda.serving.http_options import http_options
 
 
 @click.group(cls=EntryPointGroup, points="cda.mcp_servers", no_args_is_help=True)
@@ -14,26 +15,25 @@ def mcp_group() -> None:
 
 @mcp_group.command("policy")
 @click.option("--transport", type=click.Choice(["stdio", "http"]), default="stdio", show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="HTTP: the address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="HTTP: the port; 0 takes a free one."
-)
-@click.option(
-    "--allow-host",
-    "allow_hosts",
-    multiple=True,
-    metavar="NAME",
-    help="HTTP: a host name that clients may call this server by (repeatable). Needed for any --host that is not the "
-    "loopback; the server has no authentication of its own, so put a proxy that has one before it.",
-)
-def policy(transport: Literal["stdio", "http"], host: str, port: int, allow_hosts: tuple[str, ...]) -> None:
+@http_options
+@click.option("--keys/--no-keys", "keyed", default=False, help="Ask for keys, limit calls and keep the ledger.")
+def policy(
+    transport: Literal["stdio", "http"],
+    host: str,
+    port: int,
+    allow_hosts: tuple[str, ...],
+    tls_cert: str | None,
+    tls_key: str | None,
+    behind_proxy: bool,
+    keyed: bool,
+) -> None:
     """The policy corpus: search clauses, read one, list versions, look up a code, list a plan's riders. Read-only."""
+    from cda.serving.http_options import http_of
     from cda.settings import load_settings
     from cda.systems.coverage.server import run_policy_server
 
-    if allow_hosts and transport != "http":
-        raise click.UsageError("--allow-host belongs to --transport http")
-    run_policy_server(load_settings(), transport=transport, host=host, port=port, allow_hosts=allow_hosts)
+    at = http_of(transport, host, port, allow_hosts, tls_cert, tls_key, behind_proxy)
+    run_policy_server(load_settings(), transport=transport, at=at, keyed=keyed)
 
 
 if __name__ == "__main__":

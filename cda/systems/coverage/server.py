@@ -1,15 +1,18 @@
 """The `policy` MCP server: the five policy tools, read-only, over whatever implements `PolicyTools`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any, Literal
 
 from cda.contracts.policy_tools import ClauseView, CodeView, PolicyTools
 from cda.errors import UsageError
 from cda.retrieval.search import PolicySearch
+from cda.serving.guarded import guarded
+from cda.serving.kernel import Kernel
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ServedTool, ToolServer
-from cda.serving.transport import host_rules, reserve_stdout, serve_http, serve_stdio
+from cda.serving.transport import Http, serve_http, serve_stdio
+from cda.serving.wire import reserve_stdout
 from cda.settings import Settings
 from cda.systems.coverage.loading_search import LoadingSearch
 from cda.systems.coverage.tool_arguments import (
@@ -33,7 +36,13 @@ INSTRUCTIONS = (
 )
 
 
-def policy_server(tools: PolicyTools, *, on_start: Callable[[], None] = lambda: None) -> ToolServer:
+def policy_server(
+    tools: PolicyTools,
+    *,
+    on_start: Callable[[], None] = lambda: None,
+    kernel: Callable[[Mapping[str, ServedTool[Any]]], Kernel] | None = None,
+    stdio_secret: str | None = None,
+) -> ToolServer:
     """The server over `tools`; `on_start` runs when serving begins and returns at once (it may start a thread)."""
     return ToolServer(
         "policy",
@@ -42,29 +51,37 @@ def policy_server(tools: PolicyTools, *, on_start: Callable[[], None] = lambda: 
         instructions=INSTRUCTIONS,
         tools=_served(tools),
         on_start=on_start,
+        kernel=kernel,
+        stdio_secret=stdio_secret,
     )
 
 
 def run_policy_server(
-    settings: Settings, *, transport: Literal["stdio", "http"], host: str, port: int, allow_hosts: Sequence[str]
+    settings: Settings, *, transport: Literal["stdio", "http"], at: Http, keyed: bool = False
 ) -> None:
     """Serve the settings' corpus until the client goes or a signal comes; the index is opened, or built when there is
-    none, while the server already answers.
+    none, while the server already answers. `keyed`: callers need a key, and every call is on the ledger.
 
-    Raises StoreMissing without a store, UsageError for a host that needs `allow_hosts`, UnavailableError for an
-    address that cannot be bound.
+    Raises StoreMissing without a store, UsageError for a host that needs names or TLS, UnavailableError for an address
+    that cannot be bound and for keys or a ledger that cannot be trusted.
     """
     if transport == "http":
-        host_rules(host, allow_hosts)  # refuse before anything is opened
+        at.check(keyed=keyed)  # refuse before anything is opened
     wire = reserve_stdout() if transport == "stdio" else None
     log_quietly()
+    kernel = guarded(settings, clean=False) if keyed else None  # clauses are quoted verbatim
+    secret = settings.api_key.get_secret_value() if settings.api_key else None
     with CorpusStore.open(settings.store_path) as store:
         search = LoadingSearch(lambda: _open_search(settings, store))
-        server = policy_server(InProcessPolicyTools(store, search), on_start=search.start)
-        if wire is None:
-            serve_http(server, host=host, port=port, allow_hosts=allow_hosts)
-        else:
-            serve_stdio(server, wire)
+        tools = InProcessPolicyTools(store, search)
+        server = policy_server(tools, on_start=search.start, kernel=kernel, stdio_secret=secret)
+        try:
+            if wire is None:
+                serve_http(server, at)
+            else:
+                serve_stdio(server, wire)
+        finally:
+            server.kernel.close()
 
 
 def _open_search(settings: Settings, store: CorpusStore) -> PolicySearch:

@@ -5,7 +5,7 @@ import pytest
 
 from cda.errors import UnavailableError, UsageError
 from cda.serving.tool_server import ToolServer
-from cda.serving.transport import host_rules, is_loopback, serve_http
+from cda.serving.transport import Http, host_rules, is_loopback, serve_http
 
 pytestmark = pytest.mark.promise("server.loopback")
 
@@ -41,4 +41,4 @@ def test_a_taken_port_is_unavailable_and_says_what_to_do() -> None:
     tools: list[Any] = []
     server = ToolServer("empty", title="Empty", version="1", instructions="", tools=tools)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UnavailableError, match="--port"):
-        serve_http(server, host="127.0.0.1", port=taken.getsockname()[1])
+        serve_http(server, Http(port=taken.getsockname()[1]))

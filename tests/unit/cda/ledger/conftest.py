@@ -1,0 +1,6 @@
+"""The way to the world beside this file."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
