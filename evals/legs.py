@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from backends.base import SearchPage, Vectors
 from backends.filters import Where, eligible, evaluate
 from backends.schema import Meta
 from cda.contracts.embedding import Embedder
 from cda.retrieval.codes import all_forms
 from cda.retrieval.documents import ClauseStore, meta_of
-from cda.retrieval.index import TARGET, OpenIndex
+from cda.retrieval.index import OpenIndex
 from cda.retrieval.legs import DEPTH
 from cda.retrieval.search import PolicySearch
 from evals.case_model import RetrievalCase
@@ -42,7 +43,7 @@ class LegSearch:
         where = eligible(payer_id=case.payer_id, plan_id=case.plan_id, as_of=as_of)
         lexical = self._index.lexical.text(case.query, where).hits
         vector = self._embedder.embed([case.query])
-        dense = self._index.backend.search(TARGET, self._index.manifest.spec, vector, k=DEPTH, where=where)[0].hits
+        dense = self._dense(vector, DEPTH, where).hits
         answer = self._search.search(
             [case.query],
             payer_id=case.payer_id,
@@ -60,12 +61,16 @@ class LegSearch:
             self._differences(where, case.query),
         )
 
+    def _dense(self, vectors: Vectors, k: int, where: Where) -> SearchPage:
+        placed = self._index.vectors
+        return placed.backend.search(placed.target, self._index.manifest.spec, vectors, k=k, where=where)[0]
+
     def _differences(self, where: Where, query: str) -> int:
         """The symmetric difference between what each leg lets through and what the oracle does, clause by clause."""
         allowed = {name for name, meta in self._metas.items() if evaluate(where, meta)}
-        spec, many = self._index.manifest.spec, len(self._metas)
+        many = len(self._metas)
         vector = self._embedder.embed([query])
-        dense = {hit.id for hit in self._index.backend.search(TARGET, spec, vector, k=many, where=where)[0].hits}
+        dense = {hit.id for hit in self._dense(vector, many, where).hits}
         coded = {hit.id for hit in self._index.lexical.codes(self._every_code, where, many).hits}
         words = {hit.id for hit in self._index.lexical.text(query, where, many).hits}
         missed = (allowed & self._coded.keys()) - coded
