@@ -42,3 +42,28 @@ def test_a_taken_port_is_unavailable_and_says_what_to_do() -> None:
     server = ToolServer("empty", title="Empty", version="1", instructions="", tools=tools)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UnavailableError, match="--port"):
         serve_http(server, Http(port=taken.getsockname()[1]))
+
+
+@pytest.mark.promise("kernel.options")
+@pytest.mark.parametrize(
+    ("at", "keyed", "words"),
+    [
+        (Http(host="192.0.2.1"), False, "--allow-host"),
+        (Http(host="192.0.2.1", allow_hosts=("a.example",)), True, "--tls-cert"),
+        (Http(allow_hosts=("https://a.example",)), False, "bare host name"),
+    ],
+)
+def test_a_place_to_listen_is_refused_before_anything_is_opened(at: Http, keyed: bool, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        at.check(keyed=keyed)
+
+
+@pytest.mark.promise("kernel.options")
+def test_keys_may_travel_on_the_loopback_under_tls_or_behind_a_proxy() -> None:
+    names = ("a.example",)
+    for at in (
+        Http(),
+        Http(host="192.0.2.1", allow_hosts=names, tls=("cert.pem", "key.pem")),
+        Http(host="192.0.2.1", allow_hosts=names, behind_proxy=True),
+    ):
+        assert at.check(keyed=True).allowed_hosts
