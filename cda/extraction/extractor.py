@@ -5,12 +5,12 @@ from datetime import date
 
 from cda.contracts.facts import Fact, FactDefinition, FactState
 from cda.extraction.events import dated_mentions
-from cda.extraction.gates import Literals
 from cda.extraction.language import shared_language
 from cda.extraction.lexicon import Lexicon, check_lexicon, compile_lexicon
 from cda.extraction.mentions import Reader
 from cda.extraction.note import Note, Vocabulary
 from cda.extraction.pairs import pair_mentions
+from cda.extraction.prefilter import Prefilter
 from cda.extraction.quantities import shared_reader
 from cda.extraction.resolve import resolve
 from cda.extraction.series import with_series
@@ -32,7 +32,7 @@ class RuleExtractor:
         self._lexicons: dict[str, Lexicon] = {}
         self._words: dict[str, frozenset[str]] = {}
         self._vocabularies: dict[tuple[str, ...], Vocabulary] = {}
-        self._literals: dict[tuple[str, ...], Literals] = {}
+        self._prefilters: dict[tuple[str, ...], Prefilter] = {}
 
     def extract(
         self, text: str, names: Sequence[str], *, as_of: date, ignore: Sequence[tuple[int, int]] = ()
@@ -45,7 +45,7 @@ class RuleExtractor:
         lexicons = [self._lexicon(name) for name in names]
         language = shared_language()
         asked = tuple(sorted(set(names)))
-        note = Note(text, language, self._vocabulary(asked), self._literals_of(asked), ignore)
+        note = Note(text, language, self._vocabulary(asked), self._prefilter(asked), ignore)
         reader = Reader(note, language, shared_reader(language))
         found: dict[str, Fact] = {}
         for lexicon in lexicons:
@@ -73,12 +73,11 @@ class RuleExtractor:
             self._vocabularies[names] = Vocabulary(word for name in names for word in self._words[name])
         return self._vocabularies[names]
 
-    def _literals_of(self, names: tuple[str, ...]) -> Literals:
-        if names not in self._literals:
-            phrases = [phrase for name in names for phrase in self._lexicon(name).phrases()]
-            phrases += shared_language().lexical_rates
-            self._literals[names] = Literals(literal for phrase in phrases for literal in phrase.literals)
-        return self._literals[names]
+    def _prefilter(self, names: tuple[str, ...]) -> Prefilter:
+        if names not in self._prefilters:
+            groups = [group for name in names for group in self._lexicon(name).groups]
+            self._prefilters[names] = Prefilter([*groups, shared_language().lexical_rates])
+        return self._prefilters[names]
 
     def _lexicon(self, name: str) -> Lexicon:
         if name not in self._lexicons:

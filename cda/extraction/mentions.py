@@ -2,13 +2,12 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from math import inf
 
 from cda.contracts.facts import Interval
-from cda.extraction.gates import Gated
 from cda.extraction.language import Language
 from cda.extraction.lexicon import Form, Lexicon
 from cda.extraction.note import Note, Sentence
@@ -52,19 +51,16 @@ class Reader:
             self._cues[sentence.start] = self._scope.cues(self.note, sentence)
         return self._cues[sentence.start]
 
-    def spans(self, phrases: Gated[Phrase]) -> list[tuple[Span, int]]:
+    def spans(self, phrases: tuple[Phrase, ...]) -> list[tuple[Span, int]]:
         """The spans of the phrases with the index of the phrase."""
         if (found := self._spans.get(id(phrases))) is None:
             found = self._spans[id(phrases)] = []
-            for phrase, index, mask in self.note.worth_trying(phrases):
-                found += [(span, index) for span in self._found(phrase, mask)]
+            for worth in self.note.worth_trying(phrases):
+                for match in self.note.matches(worth):
+                    if words := match[0]:
+                        start = match.start()
+                        found.append(((start, start + len(words.rstrip(TRAILING))), worth.place))
         return found
-
-    def _found(self, phrase: Phrase, mask: int) -> Iterator[Span]:
-        for sentence in self.note.chosen(mask):
-            for match in phrase.regex.finditer(self.note.norm, sentence.start, sentence.end):
-                if match[0]:
-                    yield match.start(), match.start() + len(match[0].rstrip(TRAILING))
 
     def by_sentence(self, spans: Iterable[Span]) -> Mapping[int, list[Span]]:
         """The spans by the start of their sentence, which none of them leaves.
@@ -221,27 +217,27 @@ class Reader:
         before, after = self.note.norm[span[0] : rival[0]], self.note.norm[rival[1] : span[1]]
         return not (_LIST_BEFORE.search(before) or _LIST_AFTER.match(after))
 
-    def _formed(self, forms: Gated[Form]) -> int:
+    def _formed(self, forms: tuple[Form, ...]) -> int:
         """The sentences (as bits) that hold the words of one of the forms."""
         mask = 0
-        for _, _, held in self.note.worth_trying(forms):
-            mask |= held
+        for worth in self.note.worth_trying(forms):
+            mask |= worth.mask
         return mask
 
     def _by_form(
         self,
         lexicon: Lexicon,
-        forms: Gated[Form],
+        forms: tuple[Form, ...],
         sentence: Sentence,
         q: Quantity,
         owners: Sequence[tuple[Span, int]] = (),
     ) -> Mention | None:
         bit = self.note.bit(sentence)
-        for form, _, mask in self.note.worth_trying(forms):
-            if mask & bit and (span := self._form_span(form, sentence, q)):
+        for worth in self.note.worth_trying(forms):
+            if worth.mask & bit and (span := self._form_span(worth.item, sentence, q)):
                 if _rival_owns(q, span, owners):
                     continue
-                return self._quantity(lexicon, q, [span], sentence, form.spoken())
+                return self._quantity(lexicon, q, [span], sentence, worth.item.spoken())
         return None
 
     def _form_span(self, form: Form, sentence: Sentence, q: Quantity) -> Span | None:
@@ -342,7 +338,7 @@ class Reader:
             for q in self.quantities(sentence):
                 if any(s < q.end and q.start < e for s, e in masks.get(sentence.start, ())):
                     continue
-                for form, _, _ in self.note.worth_trying(lexicon.measured):
+                for form, *_ in self.note.worth_trying(lexicon.measured):
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
                         mention = Mention(form.gives, *span)

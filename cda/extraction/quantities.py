@@ -95,11 +95,11 @@ class QuantityReader:
 
     def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
         bit = note.bit(sentence)
-        for phrase, index, held in note.worth_trying(self._language.lexical_rates):
-            if not held & bit:
+        for worth in note.worth_trying(self._language.lexical_rates):
+            if not worth.mask & bit:
                 continue
-            value = self._language.times_a_day[index]
-            for match in phrase.regex.finditer(note.norm, sentence.start, sentence.end):
+            value = self._language.times_a_day[worth.place]
+            for match in note.matches(worth._replace(mask=bit)):
                 if value is not None:
                     yield Quantity(
                         match.start(),
