@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ class Record:
     content_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A record found: score is the cosine in [-1, 1], rank is 1-based. Order: higher score rounded to 1e-6, then id."""
 
     id: str
