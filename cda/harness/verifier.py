@@ -49,6 +49,7 @@ class _ColdVerifier:
     def __init__(self, case: Case, answer: Determination, tools: PolicyTools, judge: Judge, reading: Reading) -> None:
         self._case, self._answer, self._tools, self._judge, self._reading = case, answer, tools, judge, reading
         self._clauses: dict[str, ClauseView | None] = {}
+        self._codes: dict[str, tuple[str, ...]] = {}
 
     def check(self, index: int, claim: Claim) -> Check:
         """All steps of one claim; those after a missing clause fail with it."""
@@ -127,7 +128,7 @@ class _ColdVerifier:
             self._why_wrong_kind(claim, clause)
             or next(filter(None, map(self._why_not_evidence, claim.evidence)), None)
             or self._why_ungrounded(claim)
-            or why_not_said(claim, claim.citation.quote, clause, (*self._furniture(), *_patterns(clause.criterion)))
+            or why_not_said(claim, claim.citation.quote, clause, self._furniture_of(clause))
             or (claim.criterion and self._judge.node(self._case, clause, claim))
             or None
         )
@@ -170,10 +171,14 @@ class _ColdVerifier:
         grounded = any(piece.start is not None or piece.fact in structured for piece in claim.evidence)
         return None if grounded else "none of the claim's evidence is in the request"
 
-    def _furniture(self) -> tuple[str, ...]:
-        request = self._case.request
-        plan = (self._case.plan.plan_id,) if self._case.plan else ()
-        return (*self._case.codes, *request.diagnosis_codes, self._case.as_of.isoformat(), request.payer_id, *plan)
+    def _furniture_of(self, clause: ClauseView) -> tuple[str, ...]:
+        """The codes, ids and dates that a claim on this clause may name, whatever it says of them."""
+        if (known := self._codes.get(clause.clause_id)) is None:
+            request = self._case.request
+            plan = (self._case.plan.plan_id,) if self._case.plan else ()
+            named = (*self._case.codes, *request.diagnosis_codes, self._case.as_of.isoformat(), request.payer_id, *plan)
+            known = self._codes[clause.clause_id] = (*named, *_patterns(clause.criterion))
+        return known
 
 
 def _patterns(criterion: object) -> Iterator[str]:

@@ -55,8 +55,7 @@ def fuse(rule: Rule, legs: Legs, signals: Signals) -> list[Fused]:
     best = codes | lexical | dense
     for ranks in (lexical, codes):
         for candidate, rank in ranks.items():
-            if rank < best[candidate]:
-                best[candidate] = rank
+            best[candidate] = min(best[candidate], rank)
     ordered = sorted([(-round(score, 9), best[candidate], candidate) for candidate, score in scores.items()])
     return [Fused(i, -score, dense.get(i), lexical.get(i), codes.get(i)) for score, _, i in ordered]
 
