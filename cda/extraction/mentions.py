@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from math import inf
 
@@ -142,8 +141,8 @@ class Reader:
             words.pop("guard", None)
             words.setdefault(answer[0], answer[1])
             end = max(end, answer[2])
-        placed = judge(lexicon, replace(mention, start=start, end=end), words)
-        return replace(placed, now="now" in words and "past" not in words)
+        placed = judge(lexicon, mention._replace(start=start, end=end), words)
+        return placed._replace(now="now" in words and "past" not in words)
 
     def _on_unticked_line(self, sentence: Sentence, mention: Mention) -> bool:
         """True on a line of boxes (`( ) csDMARD >= 3 months, no response`) when the mention's own box is empty."""
@@ -273,7 +272,7 @@ class Reader:
             return None
         mention = self._quantity(lexicon, q, [span, (q.start, q.end)], sentence, _NO_WORDS)
         if mention and cost and rival - cost <= 3 and mention.standing is Standing.HOLDS:
-            return replace(mention, standing=Standing.DOUBT, why="another measure stands as near")
+            return mention._replace(standing=Standing.DOUBT, why="another measure stands as near")
         return mention
 
     def _cost(self, span: Span, q: Quantity) -> int:
@@ -290,14 +289,14 @@ class Reader:
         value = self._converted(lexicon, q)
         if value is None:
             mention = Mention(q.value, min(p[0] for p in parts), max(p[1] for p in parts))
-            return replace(mention, standing=Standing.DOUBT, why=self.note.text[q.start : q.end])
+            return mention._replace(standing=Standing.DOUBT, why=self.note.text[q.start : q.end])
         low, high = lexicon.plausible
         edges = [e for e in (value.lo, value.hi) if abs(e) != inf]
         mention = Mention(value, min(p[0] for p in parts), max(p[1] for p in parts), dated=self._date_of(sentence, q))
         if not all(low <= edge <= high for edge in edges):
             if q.kind == "number" or value.hi < low:
                 return None
-            return replace(mention, standing=Standing.DOUBT, why="the number is not plausible")
+            return mention._replace(standing=Standing.DOUBT, why="the number is not plausible")
         return self.place(lexicon, mention, parts, [((q.start, q.end), None), *((part, spoken) for part in parts)])
 
     @staticmethod

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from cda.extraction.kin import carried
 from cda.extraction.language import Language
@@ -49,8 +49,7 @@ _SCANNED_NO = re.compile(r"(?<!\w)n0(?= (?!m[01x]))")
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One word or sign of a sentence, with its place in the note."""
 
     text: str
@@ -91,6 +90,12 @@ class Vocabulary:
             return None
         right = self._by_shape.get(_shape(word))
         return right if right and len(right) <= len(word) else None
+
+    def repair(self, found: re.Match[str]) -> str:
+        """The word found, or what it is a slip of in its length."""
+        word = found[0]
+        right = self.repaired(word)
+        return word if right is None else right.ljust(len(word), "\x00")
 
 
 def _shape(word: str) -> str:
@@ -280,12 +285,7 @@ class Note:
 
     def _repair(self, norm: str, vocabulary: Vocabulary) -> str:
         """Undo scanning slips (0/o, 1/l/i, 5/s, rn/m) in words of five letters or more and in numbers beside a unit."""
-        for match in reversed(list(_LONG.finditer(norm))):
-            word = match[0]
-            if (right := vocabulary.repaired(word)) is None:
-                continue
-            norm = norm[: match.start()] + right.ljust(len(word), "\x00") + norm[match.end() :]
-        norm = _SCANNED_NO.sub("no", norm)
+        norm = _SCANNED_NO.sub("no", _LONG.sub(vocabulary.repair, norm))
         return _DIGITS_OF_SCANS.sub(
             lambda m: m[0].translate(_SCAN_DIGITS) if not m[0].replace(".", "").isdigit() else m[0], norm
         )

@@ -71,7 +71,7 @@ class Prefilter:
         parts: dict[frozenset[str], int] = {}
         openings: dict[frozenset[str], int] = {}
         self._by_part: dict[int, list[_Watch]] = {}
-        self._by_opening: dict[int, list[_Watch]] = {}
+        self._by_opening: list[list[_Watch]] = []
         self._ungated: list[_Watch] = []
         for group in self._groups:
             for place, item in enumerate(group):
@@ -79,17 +79,20 @@ class Prefilter:
                 numbers = tuple(parts.setdefault(part, len(parts)) for part in gate)
                 if item.opening is not None:
                     opening = openings.setdefault(item.opening, len(openings))
-                    self._by_opening.setdefault(opening, []).append(_Watch(id(group), place, item, numbers))
+                    if opening == len(self._by_opening):
+                        self._by_opening.append([])
+                    self._by_opening[opening].append(_Watch(id(group), place, item, numbers))
                 elif numbers:
                     rest = _Watch(id(group), place, item, numbers[1:])
                     self._by_part.setdefault(numbers[0], []).append(rest)
                 else:
                     self._ungated.append(_Watch(id(group), place, item, ()))
         self._words = _Words(parts, openings)
+        self._parts = len(parts)
 
     def among(self, norm: str, bounds: Sequence[tuple[int, int]]) -> Mapping[int, list[Worth[Any]]]:
         """By the identity of its group, what is worth trying on the sentences [start, end) of `norm`, in order."""
-        held: dict[int, int] = {}
+        held = [0] * self._parts  # by part, its sentences as bits
         begun: dict[int, list[Place]] = {}
         sighting = self._words.sighting
         for number, (start, end) in enumerate(bounds):
@@ -97,32 +100,34 @@ class Prefilter:
             for match in _WORD.finditer(norm, start, end):
                 parts, openings = sighting(match[0])
                 for part in parts:
-                    held[part] = held.get(part, 0) | bit
+                    held[part] |= bit
                 for opening, offset in openings:
                     begun.setdefault(opening, []).append((match.start() + offset, number))
         found: dict[int, list[Worth[Any]]] = {id(group): [] for group in self._groups}
-        everywhere = (1 << len(bounds)) - 1
-        for (group, place, item, others), woken, places in self._woken(held, begun, everywhere):
-            mask = woken
-            for part in others:
-                mask &= held.get(part, 0)
-            if mask:
-                found[group].append(Worth(item, place, mask, places))
+        for watches, woken, places in self._woken(held, begun, len(bounds)):
+            for group, place, item, others in watches:
+                mask = woken
+                for part in others:
+                    mask &= held[part]
+                if mask:
+                    found[group].append(Worth(item, place, mask, places))
         for worth in found.values():
             worth.sort(key=_place)
         return found
 
     def _woken(
-        self, held: Mapping[int, int], begun: Mapping[int, list[Place]], everywhere: int
-    ) -> Iterator[tuple[_Watch, int, list[Place] | None]]:
+        self, held: Sequence[int], begun: Mapping[int, list[Place]], sentences: int
+    ) -> Iterator[tuple[list[_Watch], int, list[Place] | None]]:
+        """The items whose first sign is seen, with the sentences it is seen in and the places where they may begin."""
         for opening, places in begun.items():
-            for watch in self._by_opening[opening]:
-                yield watch, everywhere, places
-        for part in self._by_part.keys() & held.keys():
-            for watch in self._by_part[part]:
-                yield watch, held[part], None
-        for watch in self._ungated:
-            yield watch, everywhere, None
+            mask = 0
+            for _, number in places:
+                mask |= 1 << number
+            yield self._by_opening[opening], mask, places
+        for part, watches in self._by_part.items():
+            if held[part]:
+                yield watches, held[part], None
+        yield self._ungated, (1 << sentences) - 1, None
 
 
 class _Words:
