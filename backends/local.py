@@ -200,20 +200,20 @@ def _page(
         # Row by row, not as a matrix product: one thread, half the CPU, and no score depends on the row's neighbours.
         first = int(rows[0])
         scanned = opened.vectors[start + first : start + int(rows[-1]) + 1]
-        scores = np.clip(np.vecdot(scanned, vector)[rows - first], -1.0, 1.0)
-        best = _best(scores, k)
-        for score, row in zip(scores[best].tolist(), (rows[best] + start).tolist(), strict=True):
-            scored.append((round(score, 6), opened.ids[row], row))
-    scored.sort(key=lambda item: (-item[0], item[1]))
+        scores = np.vecdot(scanned, vector)[rows - first]
+        if scores.size > k:
+            best = _best(scores, k)
+            scores, rows = scores[best], rows[best]  # noqa: PLW2901 - the rest of them is not looked at again
+        for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
+            scored.append((-round(min(max(score, -1.0), 1.0), 6), opened.ids[start + row], start + row))
+    scored.sort()
     hits = tuple(
-        Hit(record_id, score, rank, opened.hashes[row]) for rank, (score, record_id, row) in enumerate(scored[:k], 1)
+        [Hit(record_id, -score, rank, opened.hashes[row]) for rank, (score, record_id, row) in enumerate(scored[:k], 1)]
     )
     return SearchPage(hits, eligible=sum(int(rows.size) for rows in admitted), exact=True)
 
 
 def _best(scores: Vector, k: int) -> NDArray[np.intp]:
     """Positions of the k best and of all that could tie with the k-th after rounding: ids break ties, not luck."""
-    if scores.size <= k:
-        return np.arange(scores.size)
     floor = np.partition(scores, scores.size - k)[scores.size - k] - 1e-6
     return np.flatnonzero(scores >= floor)

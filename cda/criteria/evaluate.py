@@ -5,9 +5,10 @@ part, never turns MET into NOT_MET or back. It rests on strong Kleene connective
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from typing import NamedTuple
 
 from cda.contracts.facts import Fact, FactDefinition, FactState
 from cda.criteria import compare
@@ -65,8 +66,7 @@ class Context:
     as_of: date
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """The explanation of one expression node.
 
     kind: const, leaf, elapsed, diagnosis, all, any, not, at_least; waivable (children: the requirement, and the
@@ -94,9 +94,15 @@ class Node:
 
     def walk(self) -> Iterator["Node"]:
         """The node and everything below it, in reading order."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        found: list[Node] = []
+        _below(self, found)
+        return iter(found)
+
+
+def _below(node: Node, found: list[Node]) -> None:
+    found.append(node)
+    for child in node.children:
+        _below(child, found)
 
 
 def evaluate(expression: Expression, context: Context) -> Node:
@@ -116,7 +122,7 @@ def evaluate(expression: Expression, context: Context) -> Node:
 
 
 def _composite(expression: Composite, context: Context) -> Node:
-    children = tuple(evaluate(child, context) for child in children_of(expression))
+    children = tuple([evaluate(child, context) for child in children_of(expression)])
     if isinstance(expression, Added):
         children = tuple(_from(child, expression.by) for child in children)
     combine = connective(expression)
@@ -135,7 +141,7 @@ def _composite(expression: Composite, context: Context) -> Node:
 
 def _from(node: Node, clause_id: str) -> Node:
     """The explanation, marked throughout as that of a requirement which another clause adds."""
-    return replace(node, added_by=clause_id, children=tuple(_from(child, clause_id) for child in node.children))
+    return node._replace(added_by=clause_id, children=tuple(_from(child, clause_id) for child in node.children))
 
 
 def _waiver(expression: Composite, children: Sequence[Node]) -> str | None:

@@ -4,7 +4,6 @@ Only what concerns this member is compared: alternatives for another condition t
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 
 from cda.contracts.decision import Difference
@@ -122,7 +121,7 @@ def _requirements(node: Node) -> Iterator[Node]:
     """The single requirements of an explanation, each with what lifts it; constants require nothing."""
     if node.kind == "waivable":
         requirement, when = node.children
-        yield replace(node, label=f"{node.label}, unless {when.label}", fact=requirement.fact)
+        yield node._replace(label=f"{node.label}, unless {when.label}", fact=requirement.fact)
     elif node.kind == "waived":
         yield from _requirements(node.children[0])
     elif node.kind == "not" or not node.children:

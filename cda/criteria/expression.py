@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from operator import attrgetter
+from typing import Any
 
 from cda.contracts.facts import FactType
 from cda.criteria.truth import Truth, at_least, conjunction, disjunction, negation
@@ -141,38 +143,32 @@ class Added(_Patched):
 Expression = Const | Leaf | Elapsed | Diagnosis | AllOf | AnyOf | AtLeast | Not | Waivable | Waived | Added
 
 
+# By kind and not by pattern: these two are asked of every node of every evaluation and trial.
+_PARTS: dict[type, Callable[[Any], tuple[Expression, ...]]] = {
+    AllOf: attrgetter("children"),
+    AnyOf: attrgetter("children"),
+    AtLeast: attrgetter("children"),
+    Not: lambda node: (node.child,),
+    Waivable: attrgetter("requirement", "when"),
+    Waived: lambda node: (node.requirement,),
+    Added: lambda node: (node.requirement,),
+}
+
+
 def children_of(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of a node, in reading order."""
-    match expression:
-        case AllOf(children=children) | AnyOf(children=children) | AtLeast(children=children):
-            return children
-        case Not(child=child):
-            return (child,)
-        case Waivable(requirement=requirement, when=when):
-            return (requirement, when)
-        case Waived(requirement=requirement) | Added(requirement=requirement):
-            return (requirement,)
-        case _:
-            return ()
+    parts = _PARTS.get(type(expression))
+    return parts(expression) if parts is not None else ()
 
 
 def connective(expression: Expression) -> Callable[[Sequence[Truth]], Truth]:
     """How the truths of `children_of` combine into that of the node. Raises TypeError for a node without parts."""
-    match expression:
-        case AllOf():
-            return conjunction
-        case AnyOf() | Waivable():
-            return disjunction
-        case AtLeast(count=count):
-            return partial(at_least, count)
-        case Not():
-            return _opposite
-        case Added():
-            return conjunction
-        case Waived():
-            return _granted
-        case _:
-            raise TypeError("a leaf has no connective")
+    if isinstance(expression, AtLeast):
+        return partial(at_least, expression.count)
+    combine = _CONNECTIVES.get(type(expression))
+    if combine is None:
+        raise TypeError("a leaf has no connective")
+    return combine
 
 
 def _opposite(truths: Sequence[Truth]) -> Truth:
@@ -181,6 +177,16 @@ def _opposite(truths: Sequence[Truth]) -> Truth:
 
 def _granted(_: Sequence[Truth]) -> Truth:
     return Truth.MET
+
+
+_CONNECTIVES: dict[type, Callable[[Sequence[Truth]], Truth]] = {
+    AllOf: conjunction,
+    AnyOf: disjunction,
+    Waivable: disjunction,
+    Not: _opposite,
+    Added: conjunction,
+    Waived: _granted,
+}
 
 
 def name_of(expression: Expression) -> str | None:

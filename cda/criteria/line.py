@@ -23,11 +23,11 @@ from cda.criteria.citing import (
 )
 from cda.criteria.conflicts import RELIANCE, Retrial, SourceConflict, lower_sources, routed_here
 from cda.criteria.evaluate import DIAGNOSIS_CODES, Context, Node, Presumption, evaluate
-from cda.criteria.rules import LineRules, Role, Substitution, line_rules, with_codes
+from cda.criteria.rules import LineRules, Role, Substitution
 from cda.criteria.trials import Trials
 from cda.criteria.truth import Truth
 from cda.criteria.verdict import Finding, Reason, judge, within_reach
-from cda.criteria.written import Place, Written, written_of
+from cda.criteria.written import Written, written_of
 
 _NOT_AUTHORED = Node("const", "criterion", Truth.UNKNOWN, "no criterion authored")
 _NOTHING_SAID = PriorAuthorization(required="unknown")
@@ -85,8 +85,10 @@ def decide_line(
     A fact that `facts` does not hold is unknown. Raises CriterionError for a criterion, derivation or value that is
     not in the language, with the clause or fact; corpus check finds the first two at build time.
     """
-    written = written_of(clauses, definitions, Place(procedure_code, as_of, plan_id, payer_id))
-    return _Line(written, facts=facts, codes=tuple(diagnosis_codes)).evaluation()
+    written = written_of(
+        clauses, definitions, procedure_code=procedure_code, as_of=as_of, plan_id=plan_id, payer_id=payer_id
+    )
+    return _Line(procedure_code, written, facts=facts, codes=tuple(diagnosis_codes), as_of=as_of).evaluation()
 
 
 def line_outcome(
@@ -101,8 +103,10 @@ def line_outcome(
     payer_id: str,
 ) -> Outcome:
     """The outcome that `decide_line` gives, without what explains it."""
-    written = written_of(clauses, definitions, Place(procedure_code, as_of, plan_id, payer_id))
-    return _Line(written, facts=facts, codes=tuple(diagnosis_codes)).outcome
+    written = written_of(
+        clauses, definitions, procedure_code=procedure_code, as_of=as_of, plan_id=plan_id, payer_id=payer_id
+    )
+    return _Line(procedure_code, written, facts=facts, codes=tuple(diagnosis_codes), as_of=as_of).outcome
 
 
 def facts_needed(
@@ -116,7 +120,9 @@ def facts_needed(
 ) -> tuple[str, ...]:
     """The facts that can bear on the line, sorted: those its clauses compare, what they are derived from, and whether
     the requester relied on a lower source that contradicts. What an extractor has to look for, and nothing else."""
-    written = written_of(clauses, definitions, Place(procedure_code, as_of, plan_id, payer_id))
+    written = written_of(
+        clauses, definitions, procedure_code=procedure_code, as_of=as_of, plan_id=plan_id, payer_id=payer_id
+    )
     relied = {RELIANCE} if written.found.lower and RELIANCE in definitions else set()
     return tuple(sorted(written.compared | relied | written.derivations.facts))
 
@@ -124,11 +130,12 @@ def facts_needed(
 class _Line:
     """The work on one line, in the order in which its parts rest on one another."""
 
-    def __init__(self, written: Written, *, facts: Mapping[str, Fact], codes: tuple[str, ...]) -> None:
-        self.code, self.found, self.definitions = written.place.code, written.found, written.definitions
-        self.codes, self.derivations = codes, written.derivations
-        self.rules = with_codes(written.rules, self.definitions, codes)
-        as_of = written.place.as_of
+    def __init__(
+        self, code: str, written: Written, *, facts: Mapping[str, Fact], codes: tuple[str, ...], as_of: date
+    ) -> None:
+        self.code, self.codes, self.written = code, codes, written
+        self.found, self.definitions, self.derivations = written.found, written.definitions, written.derivations
+        self.rules = written.under(codes)
         self.context = Context(self.derivations.apply(facts, as_of), self.definitions, codes, as_of)
         self.findings = self._findings(self.rules)
         self.outcome, self.reason = judge(self.findings)
@@ -138,7 +145,8 @@ class _Line:
         if not self.rules.rules:
             return self._ungoverned()
         main = main_findings(self.findings, self.reason)
-        trials = Trials(self.findings, self.context, self.derivations, self.outcome)
+        form = self.written.trial_form(self.codes, self.context.as_of)
+        trials = Trials(self.findings, self.context, self.derivations, self.outcome, form)
         wanted = self._wanted(main, trials)
         deciding = self._deciding(main, wanted)
         return LineEvaluation(
@@ -162,7 +170,7 @@ class _Line:
         return [Finding(rule, evaluate(rule.expression, self.context)) for rule in rules.rules]
 
     def _retried(self, *, without: str | None = None, substitution: Substitution | None = None) -> Outcome:
-        rules = line_rules(self.found, self.definitions, self.codes, without=without, substitution=substitution)
+        rules = self.written.under(self.codes, without=without, substitution=substitution)
         return judge(self._findings(rules))[0]
 
     def _ungoverned(self) -> LineEvaluation:

@@ -36,12 +36,13 @@ class AgeReader:
 
     def decades(self, norm: str, first: int, last: int) -> Iterator[Quantity]:
         """`a woman in her mid-fifties`: from 53 to 57 years. Also an age glued to the sex: `F/54`."""
-        for match in self._glued.finditer(norm, first, last):
+        sentence = norm[first:last]
+        for match in self._glued.finditer(norm, first, last) if any(map(str.isdigit, sentence)) else ():
             group = "n" if match["n"] else "m"
             at, end, value = match.start(group), match.end(group), float(match[group])
             if self._low <= value <= self._high:
                 yield Quantity(at, end, "age", Interval.exactly(value), number_end=end)
-        for match in self._decade.finditer(norm, first, last):
+        for match in self._decade.finditer(norm, first, last) if any(map(sentence.__contains__, self._decades)) else ():
             start = self._decades[match["decade"]]
             low, high = self._parts[match["part"] or ""]
             yield Quantity(

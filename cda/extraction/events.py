@@ -1,7 +1,6 @@
 """Dated events: was the last sleep test within twelve months, a mammogram this calendar year, a trial since March?"""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date, timedelta
 from math import inf
 
@@ -41,7 +40,7 @@ def dated_mentions(reader: Reader, lexicon: Lexicon, as_of: date) -> list[Mentio
         parts = [anchor, (q.start, q.end)]
         covered = [(span, None) for span, _ in reader.spans(lexicon.masks)]
         placed = reader.place(lexicon, mention, parts, covered)
-        found.append(placed if placed.value == typed else replace(placed, value=typed))
+        found.append(placed if placed.value == typed else placed._replace(value=typed))
     return _inside_outranks(found, lexicon)
 
 

@@ -1,16 +1,17 @@
 """The rule extractor: facts from chart language, by the definitions' lexicons and nothing else."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 from cda.contracts.facts import Fact, FactDefinition, FactState
 from cda.extraction.events import dated_mentions
-from cda.extraction.gates import Literals
 from cda.extraction.language import shared_language
 from cda.extraction.lexicon import Lexicon, check_lexicon, compile_lexicon
 from cda.extraction.mentions import Reader
 from cda.extraction.note import Note, Vocabulary
 from cda.extraction.pairs import pair_mentions
+from cda.extraction.prefilter import Prefilter
 from cda.extraction.quantities import shared_reader
 from cda.extraction.resolve import resolve
 from cda.extraction.series import with_series
@@ -19,6 +20,15 @@ from cda.extraction.series import with_series
 def check_definition(definition: FactDefinition) -> None:
     """Compile every phrase of a definition; raises CriterionError naming the fact and the phrase that is off."""
     check_lexicon(definition, shared_language().compiler)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What reads one set of facts: their lexicons, and the index and the known words made of just these."""
+
+    lexicons: Mapping[str, Lexicon]
+    prefilter: Prefilter
+    vocabulary: Vocabulary
 
 
 class RuleExtractor:
@@ -30,9 +40,7 @@ class RuleExtractor:
     def __init__(self, definitions: Mapping[str, FactDefinition]) -> None:
         self._definitions = definitions
         self._lexicons: dict[str, Lexicon] = {}
-        self._words: dict[str, frozenset[str]] = {}
-        self._vocabularies: dict[tuple[str, ...], Vocabulary] = {}
-        self._literals: dict[tuple[str, ...], Literals] = {}
+        self._asked: dict[tuple[str, ...], _Asked] = {}
 
     def extract(
         self, text: str, names: Sequence[str], *, as_of: date, ignore: Sequence[tuple[int, int]] = ()
@@ -42,13 +50,12 @@ class RuleExtractor:
         Spans in `ignore` ([start, end), such as fenced instructions) are never read and never quoted from. Raises
         KeyError for a name without a definition.
         """
-        lexicons = [self._lexicon(name) for name in names]
         language = shared_language()
-        asked = tuple(sorted(set(names)))
-        note = Note(text, language, self._vocabulary(asked), self._literals_of(asked), ignore)
+        asked = self._reading(tuple(sorted(set(names))))
+        note = Note(text, language, asked.vocabulary, asked.prefilter, ignore)
         reader = Reader(note, language, shared_reader(language))
         found: dict[str, Fact] = {}
-        for lexicon in lexicons:
+        for lexicon in [asked.lexicons[name] for name in names]:
             mentions = reader.sayings(lexicon)
             if lexicon.is_quantity:
                 mentions += reader.quantity_mentions(lexicon)
@@ -68,26 +75,28 @@ class RuleExtractor:
             found[fact.name] = fact
         return found
 
-    def _vocabulary(self, names: tuple[str, ...]) -> Vocabulary:
-        if names not in self._vocabularies:
-            self._vocabularies[names] = Vocabulary(word for name in names for word in self._words[name])
-        return self._vocabularies[names]
-
-    def _literals_of(self, names: tuple[str, ...]) -> Literals:
-        if names not in self._literals:
-            phrases = [phrase for name in names for phrase in self._lexicon(name).phrases()]
-            phrases += shared_language().lexical_rates
-            self._literals[names] = Literals(literal for phrase in phrases for literal in phrase.literals)
-        return self._literals[names]
+    def _reading(self, names: tuple[str, ...]) -> _Asked:
+        if (known := self._asked.get(names)) is None:
+            lexicons = {name: self._lexicon(name) for name in names}
+            groups = [group for lexicon in lexicons.values() for group in lexicon.groups]
+            words = (self._long_words(name) for name in names)
+            made = _Asked(
+                lexicons,
+                Prefilter([*groups, shared_language().lexical_rates]),
+                Vocabulary(word for found in words for word in found),
+            )
+            # Of two threads that made it, both go on with one: an index knows the groups that it was made of.
+            known = self._asked.setdefault(names, made)
+        return known
 
     def _lexicon(self, name: str) -> Lexicon:
-        if name not in self._lexicons:
-            compiler = shared_language().compiler
-            lexicon = compile_lexicon(self._definitions[name], compiler)
-            # The lexicon last: another thread that sees it must find its words.
-            self._words[name] = compiler.gates.long_words(repr(self._definitions[name].lexicon))
-            self._lexicons[name] = lexicon
-        return self._lexicons[name]
+        if (known := self._lexicons.get(name)) is None:
+            made = compile_lexicon(self._definitions[name], shared_language().compiler)
+            known = self._lexicons.setdefault(name, made)
+        return known
+
+    def _long_words(self, name: str) -> frozenset[str]:
+        return shared_language().compiler.gates.long_words(repr(self._definitions[name].lexicon))
 
 
 def _touched(reader: Reader, lexicon: Lexicon) -> list[tuple[int, int]]:

@@ -1,15 +1,15 @@
-"""Gates: which literal words a sentence must hold before a phrase is worth trying.
+"""Gates and openings: which literal words a sentence must hold before a phrase is worth trying, and where.
 
-A gate is a tuple of alternatives, {"low", "hypo"}: one of each must occur in the sentence as a substring. It is read
-off the phrase by a scan of its outermost parts, without parsing it, and may be too weak but never too strong.
+A gate is a tuple of alternatives, {"low", "hypo"}: one of each must occur in the sentence as a substring. An opening is
+a set of literals with one of which, at the beginning of a word, every match begins. Both are read off the phrase by a
+scan, without parsing it, and may be too weak but never too strong.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 Gate = tuple[frozenset[str], ...]
-_HEAD = 3
 _NEST = r"\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\)"
 _PART = re.compile(rf"{_NEST}\??|@\w+\??|\.\.\.?\d+|[\w']+[~*?]?|.", re.S)
 
@@ -21,6 +21,7 @@ class GateReader:
         self._lists = lists
         self._irregular = irregular
         self._known: dict[str, tuple[str, ...] | None] = {}
+        self._opened: dict[str, frozenset[str] | None] = {}
 
     def of(self, flat: str) -> Gate:
         """The gate of a phrase; empty when nothing certain can be said."""
@@ -28,6 +29,13 @@ class GateReader:
             whole = self._any(flat.split("|")) if "(" not in flat else None
             return (frozenset(whole),) if whole else ()
         return tuple(map(frozenset, self._strongest_first(flat)))
+
+    def opening(self, flat: str) -> frozenset[str] | None:
+        """How every match of a phrase begins; None when nothing certain can be said."""
+        try:
+            return frozenset(self._openings(flat))
+        except _Unsure:
+            return None
 
     def long_words(self, text: str) -> frozenset[str]:
         """The words of five letters or more in a text and in the lists it names, for the repair of scanning slips."""
@@ -74,75 +82,84 @@ class GateReader:
         word = part.rstrip("~*?")
         sign = part[len(word) :]
         pieces = word.split("_")
+        if sign == "?" and not pieces[-1]:
+            return None  # `a_?`: the sign is the whole word's
         if sign == "~":
             if pieces[-1] in self._irregular:
-                return tuple(sorted({pieces[-1], *self._irregular[pieces[-1]]}))
+                return tuple(sorted({pieces[-1], *map(_longest_word, self._irregular[pieces[-1]])}))
             pieces[-1] = pieces[-1][:-1] if pieces[-1].endswith(("e", "y")) else pieces[-1]
         elif sign == "?":
             pieces[-1] = pieces[-1][:-1]
         literal = max(pieces, key=len)
         return (literal,) if literal else None
 
+    def _openings(self, flat: str) -> Iterator[str]:
+        """Raises _Unsure where a match may begin with anything but a word of the phrase."""
+        for alternative in _alternatives(flat):
+            for match in _PART.finditer(alternative):
+                part = match[0]
+                if part == " ":
+                    continue
+                may_be_missing = part[-1] == "?" and part[0] in "(@"
+                yield from self._begun(part.rstrip("?") if may_be_missing else part)
+                if alternative.startswith("?", match.end()):
+                    raise _Unsure
+                if not may_be_missing:
+                    break
+            else:
+                raise _Unsure
 
-class HasGate(Protocol):
-    """What can be tried on a sentence, or spared by its gate."""
+    def _begun(self, part: str) -> Iterator[str]:
+        if part[0] == "(":
+            yield from self._openings(part[1:-1])
+        elif part[0] == "@":
+            yield from self._list_opening(part[1:])
+        elif part[0].isalnum():
+            yield from self._word_openings(part)
+        else:
+            raise _Unsure
 
-    @property
-    def gate(self) -> Gate:
-        """The literals that a sentence must hold: one of each set."""
-        ...
-
-
-GatedT = TypeVar("GatedT", bound=HasGate)
-
-
-class Gated(tuple[GatedT, ...]):
-    """Phrases or forms in order, and which of them are worth trying on a text of which the literals are known."""
-
-    _open: tuple[int, ...]
-    _telling: Mapping[str, tuple[int, ...]]
-
-    def __new__(cls, items: Iterable[GatedT] = ()) -> Self:
-        """The items; each is found by the part of its gate that tells most."""
-        group = super().__new__(cls, items)
-        telling: dict[str, list[int]] = {}
-        for index, item in enumerate(group):
-            for literal in min(item.gate, key=_breadth, default=frozenset[str]()):
-                telling.setdefault(literal, []).append(index)
-        group._telling = {literal: tuple(found) for literal, found in telling.items()}
-        group._open = tuple(index for index, item in enumerate(group) if not item.gate)
-        return group
-
-    def among(self, literals: Collection[str]) -> list[int]:
-        """The indices, in order, of the items that may match a text holding just these literals of theirs."""
-        found = set(self._open)
-        for literal in self._telling.keys() & literals:
-            found.update(self._telling[literal])
-        return sorted(found)
-
-
-class Literals:
-    """A set of literals, and which of them stand in a text: one look at each run of three characters of the text."""
-
-    def __init__(self, literals: Iterable[str]) -> None:
-        heads: dict[str, list[str]] = {}
-        for literal in sorted(set(literals)):
-            heads.setdefault(literal[:_HEAD], []).append(literal)
-        self._long = {head: tuple(found) for head, found in heads.items() if len(head) == _HEAD}
-        self._short = {size: {head for head in heads if len(head) == size} for size in range(1, _HEAD)}
-
-    def within(self, text: str) -> list[str]:
-        """The literals that `text` holds."""
-        found: list[str] = []
-        for size, short in self._short.items():
-            found += short & {text[at : at + size] for at in range(len(text) - size + 1)}
-        for head in self._long.keys() & {text[at : at + _HEAD] for at in range(len(text) - _HEAD + 1)}:
-            found += [literal for literal in self._long[head] if literal in text]
+    def _list_opening(self, name: str) -> frozenset[str]:
+        if name not in self._opened:
+            self._opened[name] = None
+            openings = [self.opening(item) for item in self._lists.get(name, ("",))]
+            if openings and None not in openings:
+                self._opened[name] = frozenset[str]().union(*(o for o in openings if o))
+        if (found := self._opened[name]) is None:
+            raise _Unsure
         return found
 
+    def _word_openings(self, part: str) -> Iterator[str]:
+        word = part.rstrip("~*?")
+        sign = part[len(word) :]
+        first, joint, _ = word.partition("_")
+        if joint or not sign or sign == "*":
+            literals = [first]
+        elif sign == "~" and word in self._irregular:
+            literals = [word, *(form.partition(" ")[0] for form in self._irregular[word])]
+        elif sign == "~":
+            literals = [word[:-1] if word.endswith(("e", "y")) else word]
+        else:
+            literals = [word[:-1]]
+        if word.endswith("_") or not all(literal and literal[0].isalnum() for literal in literals):
+            raise _Unsure
+        yield from literals
 
-def _breadth(part: frozenset[str]) -> tuple[int, int]:
-    return len(part), -min(map(len, part))
+
+class _Unsure(Exception):
+    """It cannot be said for certain how a phrase begins."""
+
+
+def _longest_word(text: str) -> str:
+    return max(text.split(), key=len)
+
+
+def _alternatives(flat: str) -> list[str]:
+    """The parts between the bars that stand in no bracket; the phrase itself when there are none."""
+    if "|" not in flat:
+        return [flat]
+    cuts = [match.start() for match in re.finditer(rf"{_NEST}|\|", flat) if match[0] == "|"]
+    return [flat[a + 1 : b] for a, b in pairwise([-1, *cuts, len(flat)])]
 
 
 def _weakness(part: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from cda.errors import CriterionError
-from cda.extraction.gates import Gated
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 COMPILED = Path(__file__).parent / "language.json"
@@ -135,9 +134,9 @@ class Language:
         return PhraseCompiler(self.lists, self.irregular)
 
     @cached_property
-    def lexical_rates(self) -> Gated[Phrase]:
+    def lexical_rates(self) -> tuple[Phrase, ...]:
         """Words that are a daily rate in themselves (QID, before meals and at bedtime)."""
-        return Gated(self.compiler.phrase(str(phrase)) for phrase in self.quantities["rates"])
+        return tuple(self.compiler.phrase(str(phrase)) for phrase in self.quantities["rates"])
 
     @cached_property
     def times_a_day(self) -> list[float | None]:

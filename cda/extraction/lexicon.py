@@ -11,7 +11,7 @@ from typing import Any
 
 from cda.contracts.facts import QUANTITIES, FactDefinition, FactType, Interval
 from cda.errors import CriterionError
-from cda.extraction.gates import Gate, Gated
+from cda.extraction.gates import Gate
 from cda.extraction.phrases import Phrase, PhraseCompiler
 
 KEYS = frozenset(
@@ -61,6 +61,10 @@ class Form:
         """The literals that a sentence must hold for both pieces."""
         return tuple(part for piece in (self.before, self.after) if piece for part in piece.gate)
 
+    @property
+    def opening(self) -> None:
+        """A form is tried at a quantity."""
+
     def spoken(self) -> frozenset[str]:
         """The words of the form itself."""
         return frozenset[str]().union(*(p.spoken for p in (self.before, self.after) if p))
@@ -76,29 +80,29 @@ class Lexicon:
     hedge: str
     against: str
     sayings: tuple[Saying, ...]
-    said: Gated[Phrase]
-    noted: Gated[Phrase]
+    said: tuple[Phrase, ...]
+    noted: tuple[Phrase, ...]
     noted_sayings: tuple[Saying, ...]
-    noted_said: Gated[Phrase]
-    masks: Gated[Phrase]
-    group: Gated[Phrase]
-    touch: Gated[Phrase]
-    unsettled: Gated[Phrase]
-    anchors: Gated[Phrase]
-    barriers: Gated[Phrase]
-    rivals: Gated[Phrase]
+    noted_said: tuple[Phrase, ...]
+    masks: tuple[Phrase, ...]
+    group: tuple[Phrase, ...]
+    touch: tuple[Phrase, ...]
+    unsettled: tuple[Phrase, ...]
+    anchors: tuple[Phrase, ...]
+    barriers: tuple[Phrase, ...]
+    rivals: tuple[Phrase, ...]
     ellipsis_reach: int
-    forms: Gated[Form]
-    ellipsis: Gated[Form]
-    measured: Gated[Form]
+    forms: tuple[Form, ...]
+    ellipsis: tuple[Form, ...]
+    measured: tuple[Form, ...]
     takes: tuple[str, ...]
     reach: int
     plausible: tuple[float, float]
     combine: str
     convert: Mapping[str, tuple[float, float]]
     dated: Mapping[str, Any]
-    dated_anchors: Gated[Phrase]
-    dated_denials: Gated[Phrase]
+    dated_anchors: tuple[Phrase, ...]
+    dated_denials: tuple[Phrase, ...]
     per_days: int
     pairs: Mapping[str, re.Pattern[str]]
 
@@ -107,14 +111,22 @@ class Lexicon:
         """True for rates, durations, measures and counts."""
         return self.definition.type in QUANTITIES
 
+    @property
+    def groups(self) -> tuple[tuple[Phrase, ...] | tuple[Form, ...], ...]:
+        """Its groups of phrases and forms, each of which is looked for as a whole."""
+        return (
+            *(self.said, self.noted, self.noted_said, self.masks, self.group, self.touch, self.unsettled),
+            *(self.anchors, self.barriers, self.rivals, self.dated_anchors, self.dated_denials),
+            *(self.forms, self.ellipsis, self.measured),
+        )
+
     def phrases(self) -> Iterator[Phrase]:
         """Every phrase, those of the forms among them."""
-        for group in (self.said, self.noted_said, self.masks, self.group, self.touch, self.unsettled, self.anchors):
-            yield from group
-        for group in (self.barriers, self.rivals, self.noted, self.dated_anchors):
-            yield from group
-        for form in (*self.forms, *self.ellipsis, *self.measured):
-            yield from (part for part in (form.before, form.after) if part)
+        for item in dict.fromkeys(item for group in self.groups for item in group):
+            if isinstance(item, Form):
+                yield from (part for part in (item.before, item.after) if part)
+            else:
+                yield item
 
 
 def compile_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> Lexicon:
@@ -129,8 +141,8 @@ def compile_lexicon(definition: FactDefinition, compiler: PhraseCompiler) -> Lex
 
 
 def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: PhraseCompiler) -> Lexicon:
-    def phrases(key: str, within: Mapping[str, Any] = raw) -> Gated[Phrase]:
-        return Gated(compiler.phrase(str(p)) for p in within.get(key, ()))
+    def phrases(key: str, within: Mapping[str, Any] = raw) -> tuple[Phrase, ...]:
+        return tuple(compiler.phrase(str(p)) for p in within.get(key, ()))
 
     sayings = tuple(_sayings(definition, raw, compiler))
     noted_sayings = tuple(_sayings(definition, raw.get("noted", {}), compiler))
@@ -149,10 +161,10 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         hedge=_one_of("hedge", raw.get("hedge", "unknown"), ("unknown", "suspected", "holds")),
         against=_one_of("against", raw.get("against", "doubt"), ("doubt", "false", "ignore")),
         sayings=sayings,
-        said=Gated(s.phrase for s in sayings),
+        said=tuple(s.phrase for s in sayings),
         noted=phrases("where", raw.get("noted", {})),
         noted_sayings=noted_sayings,
-        noted_said=Gated(s.phrase for s in (*sayings, *noted_sayings)),
+        noted_said=tuple(s.phrase for s in (*sayings, *noted_sayings)),
         masks=phrases("mask"),
         group=phrases("group"),
         touch=phrases("touch"),
@@ -161,9 +173,9 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         barriers=phrases("barriers"),
         rivals=phrases("rivals"),
         ellipsis_reach=int(raw.get("ellipsis_reach", 1)),
-        forms=Gated(_form(text, compiler, takes) for text in raw.get("forms", ())),
-        ellipsis=Gated(_form(text, compiler, takes) for text in raw.get("ellipsis", ())),
-        measured=Gated(_measured(raw.get("measured", ()), compiler, takes)),
+        forms=tuple(_form(text, compiler, takes) for text in raw.get("forms", ())),
+        ellipsis=tuple(_form(text, compiler, takes) for text in raw.get("ellipsis", ())),
+        measured=tuple(_measured(raw.get("measured", ()), compiler, takes)),
         takes=takes,
         reach=int(raw.get("reach", 60)),
         plausible=(float(low), float(high)),
@@ -173,7 +185,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         convert=convert,
         dated=dated,
         dated_anchors=phrases("anchors", dated),
-        dated_denials=Gated(s.phrase for s in sayings if s.own and dated and s.value == dated.get("outside")),
+        dated_denials=tuple(s.phrase for s in sayings if s.own and dated and s.value == dated.get("outside")),
         per_days=int(raw.get("per_days", 0)),
         pairs={name: re.compile(raw["pairs"][name], re.X) for name in ("earlier", "present", "veto")}
         if "pairs" in raw

@@ -2,13 +2,11 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from math import inf
 
 from cda.contracts.facts import Interval
-from cda.extraction.gates import Gated
 from cda.extraction.language import Language
 from cda.extraction.lexicon import Form, Lexicon
 from cda.extraction.note import Note, Sentence
@@ -52,19 +50,16 @@ class Reader:
             self._cues[sentence.start] = self._scope.cues(self.note, sentence)
         return self._cues[sentence.start]
 
-    def spans(self, phrases: Gated[Phrase]) -> list[tuple[Span, int]]:
+    def spans(self, phrases: tuple[Phrase, ...]) -> list[tuple[Span, int]]:
         """The spans of the phrases with the index of the phrase."""
         if (found := self._spans.get(id(phrases))) is None:
             found = self._spans[id(phrases)] = []
-            for phrase, index, mask in self.note.worth_trying(phrases):
-                found += [(span, index) for span in self._found(phrase, mask)]
+            for worth in self.note.worth_trying(phrases):
+                for match in self.note.matches(worth):
+                    if words := match[0]:
+                        start = match.start()
+                        found.append(((start, start + len(words.rstrip(TRAILING))), worth.place))
         return found
-
-    def _found(self, phrase: Phrase, mask: int) -> Iterator[Span]:
-        for sentence in self.note.chosen(mask):
-            for match in phrase.regex.finditer(self.note.norm, sentence.start, sentence.end):
-                if match[0]:
-                    yield match.start(), match.start() + len(match[0].rstrip(TRAILING))
 
     def by_sentence(self, spans: Iterable[Span]) -> Mapping[int, list[Span]]:
         """The spans by the start of their sentence, which none of them leaves.
@@ -146,8 +141,8 @@ class Reader:
             words.pop("guard", None)
             words.setdefault(answer[0], answer[1])
             end = max(end, answer[2])
-        placed = judge(lexicon, replace(mention, start=start, end=end), words)
-        return replace(placed, now="now" in words and "past" not in words)
+        placed = judge(lexicon, mention._replace(start=start, end=end), words)
+        return placed._replace(now="now" in words and "past" not in words)
 
     def _on_unticked_line(self, sentence: Sentence, mention: Mention) -> bool:
         """True on a line of boxes (`( ) csDMARD >= 3 months, no response`) when the mention's own box is empty."""
@@ -221,27 +216,27 @@ class Reader:
         before, after = self.note.norm[span[0] : rival[0]], self.note.norm[rival[1] : span[1]]
         return not (_LIST_BEFORE.search(before) or _LIST_AFTER.match(after))
 
-    def _formed(self, forms: Gated[Form]) -> int:
+    def _formed(self, forms: tuple[Form, ...]) -> int:
         """The sentences (as bits) that hold the words of one of the forms."""
         mask = 0
-        for _, _, held in self.note.worth_trying(forms):
-            mask |= held
+        for worth in self.note.worth_trying(forms):
+            mask |= worth.mask
         return mask
 
     def _by_form(
         self,
         lexicon: Lexicon,
-        forms: Gated[Form],
+        forms: tuple[Form, ...],
         sentence: Sentence,
         q: Quantity,
         owners: Sequence[tuple[Span, int]] = (),
     ) -> Mention | None:
         bit = self.note.bit(sentence)
-        for form, _, mask in self.note.worth_trying(forms):
-            if mask & bit and (span := self._form_span(form, sentence, q)):
+        for worth in self.note.worth_trying(forms):
+            if worth.mask & bit and (span := self._form_span(worth.item, sentence, q)):
                 if _rival_owns(q, span, owners):
                     continue
-                return self._quantity(lexicon, q, [span], sentence, form.spoken())
+                return self._quantity(lexicon, q, [span], sentence, worth.item.spoken())
         return None
 
     def _form_span(self, form: Form, sentence: Sentence, q: Quantity) -> Span | None:
@@ -277,7 +272,7 @@ class Reader:
             return None
         mention = self._quantity(lexicon, q, [span, (q.start, q.end)], sentence, _NO_WORDS)
         if mention and cost and rival - cost <= 3 and mention.standing is Standing.HOLDS:
-            return replace(mention, standing=Standing.DOUBT, why="another measure stands as near")
+            return mention._replace(standing=Standing.DOUBT, why="another measure stands as near")
         return mention
 
     def _cost(self, span: Span, q: Quantity) -> int:
@@ -294,14 +289,14 @@ class Reader:
         value = self._converted(lexicon, q)
         if value is None:
             mention = Mention(q.value, min(p[0] for p in parts), max(p[1] for p in parts))
-            return replace(mention, standing=Standing.DOUBT, why=self.note.text[q.start : q.end])
+            return mention._replace(standing=Standing.DOUBT, why=self.note.text[q.start : q.end])
         low, high = lexicon.plausible
         edges = [e for e in (value.lo, value.hi) if abs(e) != inf]
         mention = Mention(value, min(p[0] for p in parts), max(p[1] for p in parts), dated=self._date_of(sentence, q))
         if not all(low <= edge <= high for edge in edges):
             if q.kind == "number" or value.hi < low:
                 return None
-            return replace(mention, standing=Standing.DOUBT, why="the number is not plausible")
+            return mention._replace(standing=Standing.DOUBT, why="the number is not plausible")
         return self.place(lexicon, mention, parts, [((q.start, q.end), None), *((part, spoken) for part in parts)])
 
     @staticmethod
@@ -342,7 +337,7 @@ class Reader:
             for q in self.quantities(sentence):
                 if any(s < q.end and q.start < e for s, e in masks.get(sentence.start, ())):
                     continue
-                for form, _, _ in self.note.worth_trying(lexicon.measured):
+                for form, *_ in self.note.worth_trying(lexicon.measured):
                     span = self._form_span(form, sentence, q)
                     if span and form.gives is not None and _meets(q, form):
                         mention = Mention(form.gives, *span)

@@ -10,11 +10,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from cda.extraction.gates import Gated, GatedT, HasGate, Literals
 from cda.extraction.kin import carried
 from cda.extraction.language import Language
+from cda.extraction.phrases import Phrase
+from cda.extraction.prefilter import Prefilter, TriedT, Worth
 
 _PLAIN = str.maketrans(
     {
@@ -48,8 +49,7 @@ _SCANNED_NO = re.compile(r"(?<!\w)n0(?= (?!m[01x]))")
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One word or sign of a sentence, with its place in the note."""
 
     text: str
@@ -91,6 +91,12 @@ class Vocabulary:
         right = self._by_shape.get(_shape(word))
         return right if right and len(right) <= len(word) else None
 
+    def repair(self, found: re.Match[str]) -> str:
+        """The word found, or what it is a slip of in its length."""
+        word = found[0]
+        right = self.repaired(word)
+        return word if right is None else right.ljust(len(word), "\x00")
+
 
 def _shape(word: str) -> str:
     return word.translate(_SHAPES).replace("rn", "m")
@@ -99,7 +105,7 @@ def _shape(word: str) -> str:
 class Note:
     """A text made ready for the phrases and scope rules. `ignore` spans [start, end) are never read.
 
-    `literals` holds at least those of every phrase that is to be tried: a phrase is tried where its own are found.
+    `prefilter` holds at least every group that is to be tried.
     """
 
     def __init__(
@@ -107,14 +113,12 @@ class Note:
         text: str,
         language: Language,
         vocabulary: Vocabulary,
-        literals: Literals,
+        prefilter: Prefilter,
         ignore: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.text = text
         self._language = language
-        self._looked_for = literals
-        self._unions: dict[frozenset[str], int] = {}
-        self._tried: dict[int, list[Any]] = {}  # by the identity of a group, which outlives the note
+        self._prefilter = prefilter
         plain = text
         for start, end in sorted(ignore):
             width = max(0, min(end, len(text)) - max(start, 0))
@@ -175,21 +179,26 @@ class Note:
         """The sentence as a bit of the masks below."""
         return 1 << bisect_right(self._starts, sentence.start) - 1
 
-    def worth_trying(self, group: Gated[GatedT]) -> list[tuple[GatedT, int, int]]:
-        """The phrases or forms of a group whose literals the note holds: each with its index, in order, and with its
-        sentences as a bit mask."""
-        if (found := self._tried.get(id(group))) is None:
-            tried = ((group[index], index, self._mask(group[index])) for index in group.among(self._literals))
-            found = self._tried[id(group)] = [item for item in tried if item[2]]
-        return found
+    def worth_trying(self, group: tuple[TriedT, ...]) -> Sequence[Worth[TriedT]]:
+        """What of a group may be in the note, in order. KeyError for a group that the prefilter does not hold."""
+        return self._worth[id(group)]
 
-    def _mask(self, item: HasGate) -> int:
-        mask = self._all
-        for part in item.gate:
-            mask &= self._with_any(part)
-            if not mask:
-                break
-        return mask
+    @cached_property
+    def _worth(self) -> Mapping[int, Sequence[Worth[Any]]]:
+        return self._prefilter.among(self.norm, [(sentence.start, sentence.end) for sentence in self.sentences])
+
+    def matches(self, worth: Worth[Phrase]) -> Iterator[re.Match[str]]:
+        """Where a phrase matches: sentence by sentence, from left to right, without overlaps."""
+        regex, norm = worth.item.regex, self.norm
+        if worth.places is None:
+            for sentence in self.chosen(worth.mask):
+                yield from regex.finditer(norm, sentence.start, sentence.end)
+            return
+        reached = 0
+        for at, number in worth.places:
+            if at >= reached and worth.mask >> number & 1 and (match := regex.match(norm, at, self._ends[number])):
+                yield match
+                reached = match.end()
 
     def chosen(self, mask: int) -> Iterator[Sentence]:
         """The sentences of a bit mask, in order."""
@@ -203,29 +212,8 @@ class Note:
         return [sentence.start for sentence in self.sentences]
 
     @cached_property
-    def _all(self) -> int:
-        return (1 << len(self.sentences)) - 1
-
-    @cached_property
-    def _literals(self) -> Mapping[str, int]:
-        """The literals that the note holds, each with its sentences as a bit mask."""
-        return {literal: self._sentences_with(literal) for literal in self._looked_for.within(self.norm)}
-
-    def _sentences_with(self, literal: str) -> int:
-        mask, at = 0, self.norm.find(literal)
-        while at >= 0:
-            sentence = bisect_right(self._starts, at) - 1
-            mask |= 1 << sentence
-            at = self.norm.find(literal, self.sentences[sentence].end)
-        return mask
-
-    def _with_any(self, part: frozenset[str]) -> int:
-        if (mask := self._unions.get(part)) is None:
-            mask = 0
-            for literal in self._literals.keys() & part:
-                mask |= self._literals[literal]
-            self._unions[part] = mask
-        return mask
+    def _ends(self) -> list[int]:
+        return [sentence.end for sentence in self.sentences]
 
     def _header(self, line: str, at: int) -> tuple[str | None, bool, bool]:
         """The mood of the section that this line opens; whether it stands as a block; whether it is a header at all."""
@@ -297,12 +285,7 @@ class Note:
 
     def _repair(self, norm: str, vocabulary: Vocabulary) -> str:
         """Undo scanning slips (0/o, 1/l/i, 5/s, rn/m) in words of five letters or more and in numbers beside a unit."""
-        for match in reversed(list(_LONG.finditer(norm))):
-            word = match[0]
-            if (right := vocabulary.repaired(word)) is None:
-                continue
-            norm = norm[: match.start()] + right.ljust(len(word), "\x00") + norm[match.end() :]
-        norm = _SCANNED_NO.sub("no", norm)
+        norm = _SCANNED_NO.sub("no", _LONG.sub(vocabulary.repair, norm))
         return _DIGITS_OF_SCANS.sub(
             lambda m: m[0].translate(_SCAN_DIGITS) if not m[0].replace(".", "").isdigit() else m[0], norm
         )

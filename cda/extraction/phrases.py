@@ -26,12 +26,13 @@ _TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*+&@]+""", r"""[ \x00/.\-()'":=,*+&@]+"""
 _HEAD, _TAIL = r"(?<![^\n])[ \x00]*", r"(?=[ \x00.;:!,)]*(?:\n|$))"
 _WORD = r"[\w%'+=<>≥≤~#&]+"
 _TOKEN = re.compile(r"\.\.\.?\d+|@\w+|[\w']+|[ ]+|.", re.S)
+_ALONE = ("(?<!\\w)(?:", ")(?!\\w)")
 _LAST_GAP = re.compile(r"\s*(\.\.\.?)(\d+)$")
 _VOWELS = "aeiou"
 
 
 class Phrase:
-    """One phrase: `source` as authored; `gate` says which words a sentence must hold; `regex` is made on first use."""
+    """One phrase: `source` as authored; `gate` and `opening` say where it may match; `regex` is made on first use."""
 
     def __init__(self, source: str, flat: str, compiler: "PhraseCompiler", frame: tuple[str, str]) -> None:
         self.source = source
@@ -44,10 +45,10 @@ class Phrase:
         """The literals that a sentence must hold to match: one of each tuple."""
         return self._compiler.gates.of(self._flat)
 
-    @property
-    def literals(self) -> frozenset[str]:
-        """All literals of the gate."""
-        return frozenset[str]().union(*self.gate)
+    @cached_property
+    def opening(self) -> frozenset[str] | None:
+        """The literals with which words begin where a match may begin; None: anywhere."""
+        return self._compiler.gates.opening(self._flat) if self._frame == _ALONE else None
 
     @cached_property
     def pattern(self) -> str:
@@ -91,7 +92,7 @@ class PhraseCompiler:
 
     def phrase(self, source: str) -> Phrase:
         """A phrase that stands alone."""
-        return Phrase(source, _flat(source), self, ("(?<!\\w)(?:", ")(?!\\w)"))
+        return Phrase(source, _flat(source), self, _ALONE)
 
     def before(self, source: str) -> Phrase:
         """The part of a form before its quantity: it must end where the quantity starts."""

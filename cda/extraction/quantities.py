@@ -6,7 +6,6 @@ A quantity is read from its number outward and keeps its offsets; which fact it 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +21,8 @@ from cda.extraction.units import DAYS, Quantity
 
 # A letter that a scan may have put for a digit makes the number another one: "7O" is no 7.
 _SCAN_SLIP = re.compile(r"[oil|]+(?!\w)")
+_FIGURE = re.compile(r"\d")
+_SIGNS = frozenset("½x")
 # 9/12 is a date without a year and 4/5 a strength: neither is a number of anything
 _FRACTION = re.compile(r"/\d")
 
@@ -47,6 +48,7 @@ class QuantityReader:
         spoken = rf"(?:{number_words})\b(?:[ -](?:{number_words})\b)*"
         number = rf"(?:\d+(?:[.,]\d+)?(?:\s?½)?|½|{spoken}(?: point {spoken})?)"
         self._number = re.compile(number)
+        self._starts = frozenset(self._words) | {"a", "an"}
         self._word = re.compile(rf"(?:{number_words})\b")
         self._second = re.compile(
             rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
@@ -60,15 +62,19 @@ class QuantityReader:
 
     def read(self, note: Note, sentence: Sentence) -> list[Quantity]:
         """All quantities of one sentence in order of place; dates among them."""
-        dates = find_dates(note.norm, sentence.start, sentence.end)
+        figures = _FIGURE.search(note.norm, sentence.start, sentence.end) is not None
+        dates = find_dates(note.norm, sentence.start, sentence.end) if figures else []
         taken = [(d.start, d.end) for d in dates]
         found = [Quantity(d.start, d.end, "date", Interval(0, 0), date=d, number_end=d.end) for d in dates]
-        found += self._spans(note.norm, dates)
+        if len(dates) > 1:
+            found += self._spans(note.norm, dates)
         found += self._lexical(note, sentence)
         found += self._ages.decades(note.norm, sentence.start, sentence.end)
         reached = sentence.start
         for token in sentence.tokens(note.norm):
-            if token.start < reached or any(s <= token.start < e for s, e in taken):
+            text = token.text
+            may_begin = text[0].isdigit() or text[0] in _SIGNS or text.partition("/")[0] in self._starts
+            if not may_begin or token.start < reached or any(s <= token.start < e for s, e in taken):
                 continue
             if quantity := self._at(note.norm, sentence, _number_token(token)):
                 found.append(quantity)
@@ -95,11 +101,11 @@ class QuantityReader:
 
     def _lexical(self, note: Note, sentence: Sentence) -> Iterator[Quantity]:
         bit = note.bit(sentence)
-        for phrase, index, held in note.worth_trying(self._language.lexical_rates):
-            if not held & bit:
+        for worth in note.worth_trying(self._language.lexical_rates):
+            if not worth.mask & bit:
                 continue
-            value = self._language.times_a_day[index]
-            for match in phrase.regex.finditer(note.norm, sentence.start, sentence.end):
+            value = self._language.times_a_day[worth.place]
+            for match in note.matches(worth._replace(mask=bit)):
                 if value is not None:
                     yield Quantity(
                         match.start(),
@@ -216,19 +222,19 @@ class QuantityReader:
 
     def _with_unit(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
         if q.mark is None and (end := self._ages.end(norm, sentence.start, sentence.end, q)):
-            return replace(q, kind="age", end=end)
+            return q._replace(kind="age", end=end)
         for name in ("percent", "mmol", "age"):
             if match := self._pattern[name].match(norm, q.end, sentence.end):
-                return replace(q, kind=name, end=match.end())
+                return q._replace(kind=name, end=match.end())
         if unit := self._unit.match(norm, q.end, sentence.end):
             name = next(u for u in self._units if unit[u])
-            q = self._also(norm, sentence, replace(q, kind="duration", unit=name, end=unit.end()))
+            q = self._also(norm, sentence, q._replace(kind="duration", unit=name, end=unit.end()))
             return self._marked(norm, sentence, q)
         if match := self._pattern["per"].match(norm, q.end, sentence.end):
             kind = "amount" if self._pattern["dose"].search(match["of"] or "") else "rate"
-            return self._bounded(norm, sentence, replace(q, kind=kind, per=self._period(match), end=match.end()))
+            return self._bounded(norm, sentence, q._replace(kind=kind, per=self._period(match), end=match.end()))
         if match := self._pattern["times"].match(norm, q.end, sentence.end):
-            return replace(q, kind="times", end=match.end())
+            return q._replace(kind="times", end=match.end())
         return q
 
     def _also(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
@@ -240,7 +246,7 @@ class QuantityReader:
             if DAYS[name] < DAYS[q.unit]:
                 low, high = (round(float(Fraction(str(v)) + extra), 6) for v in (q.value.lo, q.value.hi))
                 value = Interval(low, high)
-                return replace(q, value=value, end=unit.end())
+                return q._replace(value=value, end=unit.end())
         return self._bounded(norm, sentence, q)
 
     def _bounded(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
@@ -248,16 +254,16 @@ class QuantityReader:
         for pattern, name in self._after:
             if name in {"at_least", "at_most"} and (match := pattern.match(norm, q.end, sentence.end)):
                 value = Interval(q.value.lo, inf) if name == "at_least" else Interval(-inf, q.value.hi)
-                return replace(q, value=value, end=match.end())
+                return q._replace(value=value, end=match.end())
         return q
 
     def _marked(self, norm: str, sentence: Sentence, q: Quantity) -> Quantity:
         """A duration that is a point in time or a spacing is marked; an age in years says so."""
         if self._pattern["ago"].match(norm, q.end, sentence.end):
-            return replace(q, mark="ago")
+            return q._replace(mark="ago")
         window = norm[max(sentence.start, q.start - 24) : q.start]
         if not norm.startswith(" of ", q.end) and self._pattern["spacing"].search(window):
-            return replace(q, mark="interval")
+            return q._replace(mark="interval")
         return q
 
     def _period(self, match: re.Match[str]) -> Fraction:

@@ -20,7 +20,8 @@ _RULE = re.compile(
 def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: date) -> Fact:
     """The fact that `mentions` (in order of place) amount to on `as_of`. Evidence quotes are verbatim from `text`."""
     name = lexicon.definition.name
-    mentions = sorted(set(mentions), key=lambda m: (m.start, m.end, str(m.value)))
+    # each once; what is alike in place and value stays in the order in which it was found
+    mentions = sorted(dict.fromkeys(mentions), key=lambda m: (m.start, m.end, str(m.value)))
     usable = [
         m
         for m in mentions

@@ -7,7 +7,7 @@ no phrase explains, makes the mention doubtful.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cda.extraction.language import Cue, Language
 from cda.extraction.note import Note, Sentence, Token
@@ -15,8 +15,7 @@ from cda.extraction.note import Note, Sentence, Token
 BREAKS = frozenset({";", "\n"})
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCue:
+class FoundCue(NamedTuple):
     """A cue at its place: the token range [first, last] of its sentence and its offsets."""
 
     cue: Cue
@@ -26,8 +25,7 @@ class FoundCue:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """What the context says of one mention: the kinds of cue that reach it, each with its words."""
 
     kinds: dict[str, FoundCue]

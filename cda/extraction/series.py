@@ -8,7 +8,7 @@ the run is doubtful: one value picked out of several would be a guess.
 import re
 from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -89,7 +89,7 @@ def with_series(reader: Reader, lexicon: Lexicon, mentions: list[Mention], as_of
         mentions = [m for m in mentions if m not in inside]
         if dated is None:
             whole = Mention(Interval.exactly(values[0].value), anchors[0].start, values[-1].end)
-            mentions.append(replace(whole, standing=Standing.DOUBT, why="several values, the newest not plain"))
+            mentions.append(whole._replace(standing=Standing.DOUBT, why="several values, the newest not plain"))
             continue
         head = (anchors[0].start, anchors[0].end)
         for part, days in dated:
@@ -97,7 +97,7 @@ def with_series(reader: Reader, lexicon: Lexicon, mentions: list[Mention], as_of
             name = reader.place(lexicon, Mention(Interval.exactly(part.value), *head), [head], [((start, end), None)])
             span = (part.start, part.end)
             placed = reader.place(lexicon, Mention(name.value, *span, dated=days), [span], [((start, end), None)])
-            mentions.append(placed if name.standing is Standing.HOLDS else replace(name, dated=days))
+            mentions.append(placed if name.standing is Standing.HOLDS else name._replace(dated=days))
     return mentions
 
 

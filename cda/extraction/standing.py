@@ -1,8 +1,8 @@
 """What one mention of a fact amounts to, once the words around it are known."""
 
-from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
+from typing import NamedTuple
 
 from cda.contracts.facts import FactType, Interval
 from cda.extraction.lexicon import Lexicon
@@ -19,8 +19,7 @@ class Standing(StrEnum):
     DOUBT = "doubt"
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """One reading of a fact at one place; `why` holds the words that took it out of the running."""
 
     value: bool | str | Interval
@@ -58,7 +57,7 @@ def judge(lexicon: Lexicon, mention: Mention, words: dict[str, str]) -> Mention:
             why = words["hedge"]
     if standing is Standing.HOLDS and "past" in kinds and "now" not in kinds and lexicon.time == "current":
         standing, why = Standing.PAST, words["past"]
-    return replace(mention, standing=standing, value=value, why=why, firm_doubt=firm)
+    return mention._replace(standing=standing, value=value, why=why, firm_doubt=firm)
 
 
 def _negated(

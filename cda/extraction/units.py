@@ -4,9 +4,9 @@ Units and their conversions are a closed table: 1 month = 13/3 weeks = 1/12 year
 as an interval (30 to 30.5 days a month), since a chart that counts days counts no calendar months.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
+from typing import NamedTuple
 
 from cda.contracts.facts import Interval
 from cda.extraction.dates import DateSpan
@@ -20,8 +20,7 @@ DAYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(NamedTuple):
     """One quantity as written.
 
     kind: number | times | rate | duration | percent | age | mmol (mmol/mol) | date. `unit` is the time unit of a

@@ -35,6 +35,7 @@ Found = tuple[int, int, str]
 _LABEL_WORDS = 4
 _LONGEST_BRACKET = 2000
 _TRIGGERS = frozenset(word for rule in SENTENCES for word in rule.triggers)
+_CAPITAL_TRIGGERS = frozenset(word for word in _TRIGGERS if word != word.lower())  # of rules that read capitals
 
 
 def visible(text: str) -> tuple[str, int | None]:
@@ -138,7 +139,7 @@ def _line_end(text: str, position: int) -> int:
 def _in_sentences(text: str) -> Iterator[Found]:
     low = lowered(text)
     # Many rules share a few triggers, and an ordinary text holds none of most rules'.
-    present = {word for word in _TRIGGERS if word in low or word in text}
+    present = {word for word in _TRIGGERS if word in low} | {word for word in _CAPITAL_TRIGGERS if word in text}
     rules = [rule for rule in SENTENCES if not present.isdisjoint(rule.triggers)]
     hits = [(start, end, rule.kind) for rule in rules for start, end in rule.hits(text, low)]
     if not text.isascii():

@@ -72,12 +72,18 @@ _PERSON_AHEAD = bounded(
 # A lone surname: after an initial; after "patient" before a verb or age; opening a sentence before a verb of telling.
 _TELLS = r"reports?|states?|denies|complains|endorses|says|checks|injects|tests|tells"
 _LONE = tuple(
-    bounded(pattern)
-    for pattern in (
-        rf"(?P<v>[A-Z](?<![\w.-].)(?<!\d\s.)\.[ \t]?(?:[A-Z]\.[ \t]?)?{_TITLE_WORD})(?!\.)",
-        rf"[PpMm](?<!\w.)(?:atient|t\.?|ember)\s+(?P<v>{_TITLE_WORD})"
-        rf"(?=,?\s+(?:\d|(?:is|has|was|uses|takes|{_TELLS})\b))",
-        rf"(?:^|(?<=[.\n]\s)|(?<=\n))(?P<v>{_TITLE_WORD})(?=\s+(?:{_TELLS})\b)",
+    (triggers(listed)[0], bounded(pattern))
+    for listed, pattern in (
+        ("", rf"(?P<v>[A-Z](?<![\w.-].)(?<!\d\s.)\.[ \t]?(?:[A-Z]\.[ \t]?)?{_TITLE_WORD})(?!\.)"),
+        (
+            "patient|pt|member|matient|mt|pember",
+            rf"[PpMm](?<!\w.)(?:atient|t\.?|ember)\s+(?P<v>{_TITLE_WORD})"
+            rf"(?=,?\s+(?:\d|(?:is|has|was|uses|takes|{_TELLS})\b))",
+        ),
+        (
+            "report|reports|state|states|denies|complains|endorses|says|checks|injects|tests|tells",
+            rf"(?:^|(?<=[.\n]\s)|(?<=\n))(?P<v>{_TITLE_WORD})(?=\s+(?:{_TELLS})\b)",
+        ),
     )
 )
 _PERSON_BEHIND = bounded(r"\b(?:pt|patient|member|subscriber)\.?,?\s+$", re.I)
@@ -99,8 +105,8 @@ def find_names(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for credential in _CREDENTIAL.finditer(text):
         if credential.group() in _CREDENTIALS or credential.group().rstrip(".") in _CREDENTIALS:
             yield from _signed(text, credential.start())
-    for lone in _LONE:
-        for found in lone.finditer(text):
+    for listed, lone in _LONE:
+        for found in lone.finditer(text) if not listed or not listed.isdisjoint(words) else ():
             if not any(word.lower() in NOT_NAMES for word in re.findall(r"[^\W\d_]{2,}", found["v"])):
                 yield found.span("v")
     yield from _unlabelled(text)
@@ -141,7 +147,7 @@ def _unlabelled(text: str) -> Iterator[Span]:
     """Given names, and pairs of capitalised words that stand before an age or record number or after "patient"."""
     words = [(found.start(), found.end(), found.group()) for found in _CAPITALISED.finditer(text)]
     for index, (start, _, word) in enumerate(words):
-        bare = re.sub(r"['’]s$", "", word)
+        bare = word[:-2] if word.endswith(("'s", "’s")) else word
         lowered = bare.lower()
         if lowered in NOT_NAMES:
             continue

@@ -14,7 +14,8 @@ from cda.contracts.decision import Citation
 from cda.contracts.policy_tools import ClauseView
 from cda.harness.sentences import clause_sentences
 
-# Each claim of a clause cites it, and each citation is checked: one split serves them all. Clauses are short.
+# Each claim of a clause cites it, and each citation is checked: what follows from a text alone is worked out once.
+# Texts of clauses are short.
 _sentences = lru_cache(maxsize=512)(clause_sentences)
 
 # Glyph variants that print alike: hyphens and dashes, curly quotes, spaces. Letters, digits, case and all other
@@ -94,9 +95,13 @@ def why_not_verbatim(citation: Citation, clause: ClauseView) -> str | None:
     return "the quote is not the clause's words at its offsets"
 
 
-def why_not_whole(citation: Citation, clause: ClauseView) -> str | None:  # noqa: PLR0911  # one return a rule
+def why_not_whole(citation: Citation, clause: ClauseView) -> str | None:
     """Why the quote is a part that could mislead, or None. Expects a verbatim quote."""
-    text, start, end = clause.text, *_trim(clause.text, citation.start, citation.end)
+    return _why_not_whole(clause.text, *_trim(clause.text, citation.start, citation.end))
+
+
+@lru_cache(maxsize=512)
+def _why_not_whole(text: str, start: int, end: int) -> str | None:  # noqa: PLR0911  # one return a rule
     quote = text[start:end]
     if _ELLIPSIS.search(quote):
         return "the quote holds an ellipsis or a bracket"
@@ -131,6 +136,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
 
 
+@lru_cache(maxsize=512)
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:
     sentences = _sentences(text)
     touched = [index for index, span in enumerate(sentences) if span[0] < end and start < span[1]]

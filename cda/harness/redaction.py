@@ -15,7 +15,7 @@ from datetime import date
 from cda.contracts.decision import Redaction
 from cda.harness.birth_dates import OLDEST, age_on
 from cda.harness.phi_names import find_names, parts
-from cda.harness.phi_patterns import FIVE_DIGITS, RULES, SEVEN_DIGITS
+from cda.harness.phi_patterns import FIVE_DIGITS, RULES, SEVEN_DIGITS, Rule
 from cda.harness.sentences import lowered
 
 # Placeholder -> safe-harbour kind (45 CFR 164.514(b)(2)(i), letters A to R).
@@ -46,6 +46,15 @@ _TEXT = {kind: f"[{kind}]" for kind in KINDS} | {"AGE": "[AGE 90+]"}
 _PLACEHOLDER = re.compile("|".join([*(re.escape(text) for text in _TEXT.values()), r"\[DOB, age (?:\d\d?|90\+)\]"]))
 _WORD = re.compile(r"[a-z]+")
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
+_RUNS = {"7digits": SEVEN_DIGITS, "5digits": FIVE_DIGITS}
+_BY_WORD: dict[str, list[int]] = {}
+_BY_MARK: dict[str, list[int]] = {}
+for _number, _rule in enumerate(RULES):
+    for _trigger in _rule.words:
+        _BY_WORD.setdefault(_trigger, []).append(_number)
+    for _trigger in _rule.marks:
+        _BY_MARK.setdefault(_trigger, []).append(_number)
+_ALWAYS = tuple(number for number, rule in enumerate(RULES) if not (rule.words or rule.marks))
 _RANK = {kind: rank for rank, kind in enumerate(("NAME", *dict.fromkeys(rule.kind for rule in RULES)))}
 
 
@@ -90,16 +99,23 @@ def _again(text: str, words: set[str]) -> Iterator[tuple[int, int, str]]:
 
 
 def _identifiers(text: str, low: str, words: frozenset[str]) -> Iterator[tuple[int, int, str]]:
-    marks = {"7digits": SEVEN_DIGITS.search(text) is not None, "5digits": FIVE_DIGITS.search(text) is not None}
-    for rule in RULES:
-        if rule.words or rule.marks:
-            present = not rule.words.isdisjoint(words) or any(marks.get(mark, mark in low) for mark in rule.marks)
-            if not present:
-                continue
+    for rule in _to_try(text, low, words):
         for found in rule.pattern.finditer(text if rule.cased else low):
             if rule.keep is None or not rule.keep(found):
                 start, end = found.span("v" if "v" in rule.pattern.groupindex else 0)
                 yield start, end, rule.kind
+
+
+def _to_try(text: str, low: str, words: frozenset[str]) -> Iterator[Rule]:
+    """The rules of which a trigger stands in the text, and those that have none, in their order."""
+    numbers = set(_ALWAYS)
+    for word in _BY_WORD.keys() & words:
+        numbers.update(_BY_WORD[word])
+    for mark, rules in _BY_MARK.items():
+        run = _RUNS.get(mark)
+        if mark in low if run is None else run.search(text):
+            numbers.update(rules)
+    return (RULES[number] for number in sorted(numbers))
 
 
 def _merged(spans: list[tuple[int, int, str]], text: str) -> list[tuple[int, int, str]]:

@@ -48,6 +48,7 @@ class _ColdVerifier:
     def __init__(self, case: Case, answer: Determination, tools: PolicyTools, judge: Judge, reading: Reading) -> None:
         self._case, self._answer, self._tools, self._judge, self._reading = case, answer, tools, judge, reading
         self._clauses: dict[str, ClauseView | None] = {}
+        self._codes: dict[str, tuple[str, ...]] = {}
 
     def check(self, index: int, claim: Claim) -> Check:
         """All steps of one claim; those after a missing clause fail with it."""
@@ -161,16 +162,20 @@ class _ColdVerifier:
 
     def why_not_in_words(self, claim: Claim, clause: ClauseView) -> str | None:
         """Why the claim's words and numbers are not those of the quote and the request, or None."""
-        return why_not_said(claim, claim.citation.quote, clause, (*self._furniture(), *_patterns(clause.criterion)))
+        return why_not_said(claim, claim.citation.quote, clause, self._furniture_of(clause))
 
     def why_not_by_criterion(self, claim: Claim, clause: ClauseView) -> str | None:
         """Why the criterion that the claim names does not have the status it claims, or None."""
         return self._judge.node(self._case, clause, claim) if claim.criterion else None
 
-    def _furniture(self) -> tuple[str, ...]:
-        request = self._case.request
-        plan = (self._case.plan.plan_id,) if self._case.plan else ()
-        return (*self._case.codes, *request.diagnosis_codes, self._case.as_of.isoformat(), request.payer_id, *plan)
+    def _furniture_of(self, clause: ClauseView) -> tuple[str, ...]:
+        """The codes, ids and dates that a claim on this clause may name, whatever it says of them."""
+        if (known := self._codes.get(clause.clause_id)) is None:
+            request = self._case.request
+            plan = (self._case.plan.plan_id,) if self._case.plan else ()
+            named = (*self._case.codes, *request.diagnosis_codes, self._case.as_of.isoformat(), request.payer_id, *plan)
+            known = self._codes[clause.clause_id] = (*named, *_patterns(clause.criterion))
+        return known
 
 
 def _why_not_whole(claim: Claim, clause: ClauseView) -> str | None:

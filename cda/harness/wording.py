@@ -67,14 +67,16 @@ def why_not_said(claim: Claim, quote: str, clause: ClauseView, furniture: Iterab
         return f"the claim's unit {units[0]!r} is neither in the quote nor in its evidence"
     if _EXCEPTION.search(text) and not _EXCEPTION.search(quote):
         return "the claim names an exception that the quote does not"
-    negated = _NEGATION.search(quote) or _EXCEPTION.search(quote) or any(map(_denies, claim.evidence))
-    if claim.status == "met" and _NEGATION.search(text) and not negated:
-        return "the claim denies something that neither the quote nor its evidence denies"
+    if claim.status == "met" and _NEGATION.search(text):
+        negated = _NEGATION.search(quote) or _EXCEPTION.search(quote) or any(map(_denies, claim.evidence))
+        if not negated:
+            return "the claim denies something that neither the quote nor its evidence denies"
     return None
 
 
 def _without(text: str, furniture: Iterable[str]) -> str:
-    for word in sorted({word for word in furniture if word}, key=lambda word: (-len(word), word)):
+    present = {word for word in furniture if word and word in text}
+    for word in sorted(present, key=lambda word: (-len(word), word)):
         if word in text:
             text = re.sub(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", " ", text)
     return text

@@ -46,6 +46,13 @@ def codes_in(text: str) -> list[str]:
     return sorted(found)
 
 
+@lru_cache(maxsize=64)
+def codes_asked(query: str) -> frozenset[str]:
+    """`codes_in` of a query, which may name codes in lower case too."""
+    upper = query.upper()
+    return frozenset(codes_in(query)) | frozenset(codes_in(upper) if upper != query else ())
+
+
 def modifier(code: str) -> str:
     """The token of a procedure code's modifier, kept apart from codes."""
     return f"MOD:{code}"

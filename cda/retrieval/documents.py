@@ -17,6 +17,7 @@ from corpus.model import Clause, DateState
 
 T = TypeVar("T")
 _KEPT = 1024
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 def _once_a_clause(make: Callable[[Clause], T]) -> Callable[[Clause], T]:
@@ -91,7 +92,7 @@ def meta_of(clause: Clause) -> Meta:
 def content_hash(clause: Clause, meta: Meta | None = None) -> str:
     """Hex sha256 over the indexed text and the fields; `meta` spares a caller who has the fields their making."""
     held = [clause.clause_id, indexed_text(clause), meta or meta_of(clause)]
-    return sha256(json.dumps(held, sort_keys=True, ensure_ascii=False).encode("utf-8")).hexdigest()
+    return sha256(_CANONICAL.encode(held).encode("utf-8")).hexdigest()
 
 
 @_once_a_clause

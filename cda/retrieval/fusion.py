@@ -52,11 +52,11 @@ def fuse(rule: Rule, legs: Legs, signals: Signals) -> list[Fused]:
     """All candidates of the legs, best first. A leg that does not hold a candidate adds 0 for it."""
     scores = _RULES[rule](legs, signals)
     dense, lexical, codes = ({hit.id: hit.rank for hit in leg.hits} for leg in legs.all)
-    best: dict[str, int] = {}
-    for ranks in (dense, lexical, codes):
+    best = codes | lexical | dense
+    for ranks in (lexical, codes):
         for candidate, rank in ranks.items():
-            best[candidate] = min(rank, best.get(candidate, rank))
-    ordered = sorted((-round(score, 9), best[candidate], candidate) for candidate, score in scores.items())
+            best[candidate] = min(best[candidate], rank)
+    ordered = sorted([(-round(score, 9), best[candidate], candidate) for candidate, score in scores.items()])
     return [Fused(i, -score, dense.get(i), lexical.get(i), codes.get(i)) for score, _, i in ordered]
 
 
@@ -67,7 +67,7 @@ def dense_weight(coverage: float) -> float:
 
 
 def _candidates(legs: Legs) -> dict[str, float]:
-    return {hit.id: 0.0 for leg in legs.all for hit in leg.hits}
+    return dict.fromkeys([hit.id for leg in legs.all for hit in leg.hits], 0.0)
 
 
 def _rrf(legs: Legs, signals: Signals) -> dict[str, float]:  # noqa: ARG001 - one shape for every rule
@@ -102,11 +102,11 @@ def _blend(legs: Legs, dense: dict[str, float], lexical: dict[str, float], weigh
     """weight x dense + (1 - weight) x lexical, and the code leg's fixed share on top when it found anything."""
     share = CODE_WEIGHT if legs.codes.hits else 0.0
     codes = _by_top(legs.codes)
-    return {
-        candidate: (1 - share) * (weight * dense.get(candidate, 0.0) + (1 - weight) * lexical.get(candidate, 0.0))
-        + share * codes.get(candidate, 0.0)
-        for candidate in _candidates(legs)
-    }
+    scores: dict[str, float] = {}
+    for candidate in _candidates(legs):
+        blended = weight * dense.get(candidate, 0.0) + (1 - weight) * lexical.get(candidate, 0.0)
+        scores[candidate] = (1 - share) * blended + share * codes.get(candidate, 0.0)
+    return scores
 
 
 def _min_max(scores: dict[str, float]) -> dict[str, float]:

@@ -134,7 +134,7 @@ class LexicalIndex:
     def _filter(self, where: Where) -> tantivy.Query:
         """The compiled filter: both legs of every query of a call share one."""
         held = self._last_filter
-        if held is None or held[0] != where:
+        if held is None or (held[0] is not where and held[0] != where):
             held = self._last_filter = (where, compile_query(where, self._schema, self._declared))
         return held[1]
 
@@ -148,13 +148,15 @@ class LexicalIndex:
                 break
             limit *= 4
         rows = self._searcher.fast_field_values(ROW, [address for _, address in found])
+        numbers = [int(row or 0) for row in rows]
         scored = sorted(
-            (-round(score, 6), self.ids[int(row or 0)], int(row or 0))
-            for (score, _), row in zip(found, rows, strict=True)
+            [(-round(score, 6), self.ids[row], row) for (score, _), row in zip(found, numbers, strict=True)]
         )
         return tuple(
-            Hit(record_id, -score, rank, self._hashes[row])
-            for rank, (score, record_id, row) in enumerate(scored[:depth], 1)
+            [
+                Hit(record_id, -score, rank, self._hashes[row])
+                for rank, (score, record_id, row) in enumerate(scored[:depth], 1)
+            ]
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -19,7 +20,7 @@ from cda.contracts.policy_tools import (
     SearchLegs,
 )
 from cda.errors import PolicyToolError
-from cda.retrieval.codes import all_forms, codes_in
+from cda.retrieval.codes import all_forms, codes_asked
 from cda.retrieval.documents import ClauseStore, hash_read, stems_of, view_of
 from cda.retrieval.fusion import Fused, Rule, Signals, fuse
 from cda.retrieval.index import Placed, open_index
@@ -124,7 +125,7 @@ class PolicySearch:
         by_codes: dict[tuple[str, ...], Leg] = {}  # the queries of a plan mostly name the same codes
         answers = []
         for query, vector, page in zip(queries, vectors, pages, strict=True):
-            said = tuple(sorted({*wanted, *codes_in(query), *codes_in(query.upper())}))
+            said = tuple(sorted({*wanted, *codes_asked(query)}))
             if said not in by_codes:
                 by_codes[said] = self._words.codes(said, where)
             legs = Legs(Leg(hits=page.hits), self._text.text(query, where), by_codes[said])
@@ -158,7 +159,7 @@ class PolicySearch:
             if clause is None:
                 dropped += 1
             else:
-                ranks = SearchLegs(dense_rank=item.dense_rank, lexical_rank=item.lexical_rank, code_rank=item.code_rank)
+                ranks = _ranks(item.dense_rank, item.lexical_rank, item.code_rank)
                 hits.append(SearchHit(clause=view_of(clause), score=item.score, legs=ranks))
         return tuple(hits), dropped
 
@@ -185,6 +186,11 @@ class PolicySearch:
         idf = self._index.lexical.idf(words)
         held = stems_of(best)
         return sum(idf[word] for word in words if word in held) / sum(idf.values())
+
+
+@lru_cache(maxsize=4096)
+def _ranks(dense: int | None, lexical: int | None, code: int | None) -> SearchLegs:
+    return SearchLegs(dense_rank=dense, lexical_rank=lexical, code_rank=code)
 
 
 def _check(queries: Sequence[str], k: int) -> None:

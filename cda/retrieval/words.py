@@ -9,6 +9,8 @@ from functools import lru_cache
 
 import tantivy
 
+# A query's words are asked for by each leg, by the embedder and by the fusion.
+_KEPT = 64
 ANALYZER = "nfkc+contractions+simple+lowercase+english-stems"
 MAX_WORD = 200
 
@@ -17,6 +19,7 @@ _CONTRACTIONS = (
     (re.compile(r"\bwon['’]t\b", re.IGNORECASE), "will not"),
     (re.compile(r"n['’]t\b", re.IGNORECASE), " not"),
 )
+_MAY_CONTRACT = re.compile(r"['’]|can(?:t|not)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1)
@@ -33,10 +36,10 @@ def analyzer() -> tantivy.TextAnalyzer:
 
 def fold(text: str) -> str:
     """The text as the analyzer takes it: NFKC, without invisible characters, negations written as the word "not"."""
-    text = unicodedata.normalize("NFKC", text)
     if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")
-    if "n" in text or "N" in text:
+    if _MAY_CONTRACT.search(text):
         for pattern, words in _CONTRACTIONS:
             text = pattern.sub(words, text)
     return text
@@ -44,9 +47,14 @@ def fold(text: str) -> str:
 
 def stems(text: str) -> list[str]:
     """The stems of a text in order, repeats kept."""
-    return list(analyzer().analyze(fold(text)))
+    return list(_stems(text))
+
+
+@lru_cache(maxsize=_KEPT)
+def _stems(text: str) -> tuple[str, ...]:
+    return tuple(analyzer().analyze(fold(text)))
 
 
 def has_words(text: str) -> bool:
     """True when anything searchable is in the text; spaces, punctuation and invisible characters are not."""
-    return any(c.isalnum() for c in fold(text))
+    return any(c.isalnum() for c in (text if text.isascii() else fold(text)))

@@ -9,6 +9,7 @@ from cda.contracts.policy_tools import ClauseView
 from cda.criteria.criterion import AddNode, Criterion, ReplaceLimit, Statement, parse_criterion
 from cda.criteria.derive import Derivations
 from cda.criteria.evaluate import Context, Node, evaluate
+from cda.criteria.expression import walk
 from cda.criteria.governing import Governing
 from cda.criteria.line import line_outcome
 from cda.criteria.rules import Rule, line_rules
@@ -131,8 +132,8 @@ def _find(rule: Rule | None, path: str, context: Context) -> Node | None:
     """The node at `path`, evaluated on the clause alone; the root stands for the clause with its own UNLESS applied."""
     if rule is None:
         return None
-    tree = evaluate(rule.expression, context)
     if path == ROOTS[rule.role]:
-        return tree
+        return evaluate(rule.expression, context)
     # An UNLESS wraps a requirement under the requirement's own path: the innermost is what the words say by themselves.
-    return next(reversed([node for node in tree.walk() if node.path == path]), None)
+    found = next(reversed([part for part in walk(rule.expression) if part.path == path]), None)
+    return None if found is None else evaluate(found, context)

@@ -218,4 +218,6 @@ def _confidence(line: LineEvaluation) -> float:
 
 def _distinct(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """Each claim once: two codes of one policy rest on the same clauses."""
+    if len({(claim.citation.clause_id, claim.criterion, claim.text) for claim in claims}) == len(claims):
+        return tuple(claims)
     return tuple({claim.model_dump_json(): claim for claim in claims}.values())

@@ -1,15 +1,13 @@
 """Phrases, sentences and quantities, each by itself."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cda.contracts.facts import Interval
 from cda.extraction.compile_language import authored
-from cda.extraction.gates import Gated, Literals
 from cda.extraction.language import COMPILED, shared_language
 from cda.extraction.note import Note, Vocabulary
 from cda.extraction.phrases import PhraseCompiler
+from cda.extraction.prefilter import Prefilter
 from cda.extraction.quantities import shared_reader
 
 COMPILER = PhraseCompiler({"drug": ["aspirin", "acetylsalicylic acid"]}, {"feel": ["feels", "felt"]})
@@ -17,8 +15,7 @@ COMPILER = PhraseCompiler({"drug": ["aspirin", "acetylsalicylic acid"]}, {"feel"
 
 def note(text: str, *words: str) -> Note:
     language = shared_language()
-    literals = Literals(literal for phrase in language.lexical_rates for literal in phrase.literals)
-    return Note(text, language, Vocabulary(words), literals)
+    return Note(text, language, Vocabulary(words), Prefilter([language.lexical_rates]))
 
 
 @pytest.mark.promise("extraction.phrases")
@@ -150,28 +147,3 @@ def test_a_span_of_dates_counts_its_days_and_its_calendar_months() -> None:
 def test_the_compiled_language_data_are_the_authored_ones() -> None:
     """When this fails: `python -m cda.extraction.compile_language`, and commit language.json."""
     assert COMPILED.read_text(encoding="utf-8") == authored()
-
-
-WORDS = st.sampled_from(
-    ["low", "lows", "hypo", "a", "no", "of", "1c", "sensor", "cgm", "xx", ".", ",", "feel", "unaware"]
-)
-PHRASES = st.sampled_from(
-    ["low~", "(hypo|low) unaware", "a_1c", "no ..3 lows", "(a)? sensor?", "cgm | feel", "(xx|.)? of", "feel* ...4 low"]
-)
-
-
-@pytest.mark.promise("extraction.phrases")
-@given(st.lists(WORDS, max_size=30).map(" ".join), st.lists(PHRASES, max_size=8))
-def test_a_phrase_is_spared_only_where_it_cannot_match(text: str, sources: list[str]) -> None:
-    phrases = Gated(COMPILER.phrase(source) for source in sources)
-    held = Literals(literal for phrase in phrases for literal in phrase.literals).within(text)
-
-    assert [i for i, phrase in enumerate(phrases) if phrase.regex.search(text)] == [
-        i for i in phrases.among(held) if phrases[i].regex.search(text)
-    ]
-
-
-@pytest.mark.promise("extraction.phrases")
-@given(st.text(alphabet="abc", max_size=12), st.sets(st.text(alphabet="abc", min_size=1, max_size=5)))
-def test_the_literals_of_a_text_are_those_that_stand_in_it(text: str, literals: set[str]) -> None:
-    assert sorted(Literals(literals).within(text)) == sorted(literal for literal in literals if literal in text)
