@@ -114,9 +114,9 @@ class EmbeddedPostgres:
             )
 
     def _run(self, program: str, *arguments: str) -> int:
-        """Exit code, 1 when it takes too long. Its words go to a file: a pipe would be held open by the server that
-        outlives the program."""
-        with tempfile.TemporaryFile() as said, suppress(subprocess.TimeoutExpired):
+        """Exit code, 1 when it takes too long or the account cannot reach it. Its words go to a file: a pipe would be
+        held open by the server that outlives the program."""
+        with tempfile.TemporaryFile() as said, suppress(subprocess.TimeoutExpired, PermissionError):
             return subprocess.run(  # noqa: S603 - a program of the package, no shell
                 [self._programs / program, *arguments],
                 stdin=subprocess.DEVNULL,

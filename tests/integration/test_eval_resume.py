@@ -35,6 +35,8 @@ def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         start_new_session=True,
+        # A suite that was itself started in the background hands down that ^C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,  # noqa: PLW1509 - one call, no thread
     )
 
 
