@@ -16,6 +16,19 @@ _RULE = re.compile(
     re.M,
 )
 
+# Who speaks, before a colon: two sources that name one treatment and give it two lengths contradict each other.
+_SOURCE = re.compile(
+    r"(?:^|(?<=[.;!?])\s)[ \t]*(?:[\w.'’/-]+ ){0,3}"
+    r"(?:notes?|page|letter|summary|report|records?|form|fax|chart|statement|surgeon|physician|doctor|provider|pcp|"
+    r"pharmac(?:y|ist)|therapist|pt|nurse|clinic|office|rheumatolog(?:y|ist)|neurolog(?:y|ist)|orthop(?:a?edics|od))"
+    r"[ \t]*:",
+    re.M | re.I,
+)
+_NAMED = re.compile(r"[^\W\d_]{5,}")
+_UNNAMED = frozenset(
+    ("weeks", "months", "years", "month", "about", "almost", "nearly", "total", "completed", "another")
+)
+
 
 def resolve(lexicon: Lexicon, mentions: Sequence[Mention], text: str, as_of: date) -> Fact:
     """The fact that `mentions` (in order of place) amount to on `as_of`. Evidence quotes are verbatim from `text`."""
@@ -122,13 +135,27 @@ def _quantity(lexicon: Lexicon, holds: Sequence[Mention], text: str) -> Fact:
 
 
 def _differs_by_note(holds: Sequence[Mention], text: str) -> bool:
-    """True when two notes, parted by a rule or a dated bracket, give different values of one trial."""
-    rules = [match.start() for match in _RULE.finditer(text)]
-    by_note: dict[int, list[Interval]] = {}
+    """True when two notes, parted by a rule or a dated bracket, give different values of one trial; or two sources,
+    each named before a colon, of a treatment that both name."""
+    if _apart(holds, [match.start() for match in _RULE.finditer(text)]):
+        return True
+    sources = [match.start() for match in _SOURCE.finditer(text)]
+    if len(sources) < 2:
+        return False
+    named = [set(map(str.lower, _NAMED.findall(text[m.start : m.end]))) - _UNNAMED for m in holds]
+    for word in set().union(*named):
+        if _apart([m for m, names in zip(holds, named, strict=True) if word in names], sources):
+            return True
+    return False
+
+
+def _apart(holds: Sequence[Mention], starts: Sequence[int]) -> bool:
+    """True when mentions of different parts of the text, beginning at `starts`, have no value in common."""
+    by_part: dict[int, list[Interval]] = {}
     for mention in holds:
         if isinstance(mention.value, Interval):
-            by_note.setdefault(bisect_left(rules, mention.start), []).append(mention.value)
-    longest = [_longest(values) for values in by_note.values()]
+            by_part.setdefault(bisect_left(starts, mention.start), []).append(mention.value)
+    longest = [_longest(values) for values in by_part.values()]
     return len(longest) > 1 and _shared(longest) is None
 
 

@@ -23,6 +23,7 @@ from backends.base import IndexSpec, Record, Vector, VectorBackend, root_hash
 from backends.checks import require_spec
 from backends.errors import IndexAbsent, IndexMismatch
 from backends.local import LocalBackend
+from backends.localfiles import locked
 from backends.schema import POLICY, Meta
 from cda.contracts.embedding import Embedder, Vectors
 from cda.retrieval.documents import ClauseStore, content_hash, indexed_text, meta_of, own_codes, said_codes
@@ -41,6 +42,7 @@ from cda.retrieval.words import ANALYZER
 from corpus.model import Clause
 
 FORMAT = 2
+MANIFEST = "manifest.json"
 TARGET = "vectors"
 
 
@@ -127,15 +129,18 @@ def ensure_index(
     Without `local_vectors` it is what searches need beside the vectors of a service: words, codes and titles.
     """
     folder = place(root, store, name, local_vectors=local_vectors)
-    if not (folder / "manifest.json").exists():
-        clauses = tuple(store.clauses())
-        embedder = (
-            for_building(name, lambda: [indexed_text(clause) for clause in clauses], models_folder(root))
-            if isinstance(name, str)
-            else name
-        )
-        build_index(store, embedder, folder, cache=cache, progress=progress, local_vectors=local_vectors)
-        return folder, embedder
+    if not (folder / MANIFEST).exists():
+        # One builder an index, also among processes: a second would take the first one's files away under its reader.
+        with locked(root, folder.name):
+            if not (folder / MANIFEST).exists():
+                clauses = tuple(store.clauses())
+                embedder = (
+                    for_building(name, lambda: [indexed_text(clause) for clause in clauses], models_folder(root))
+                    if isinstance(name, str)
+                    else name
+                )
+                build_index(store, embedder, folder, cache=cache, progress=progress, local_vectors=local_vectors)
+                return folder, embedder
     return folder, for_searching(name, folder, models_folder(root)) if isinstance(name, str) else name
 
 
@@ -174,7 +179,7 @@ def build_index(
             embedder.save(draft / FIT_FILE)
         root = root_hash(zip(ids, hashes, strict=True))
         manifest = Manifest(store.digest, embedder.identity, embedder.dim, POLICY.digest, ANALYZER, len(clauses), root)
-        (draft / "manifest.json").write_text(json.dumps(asdict(manifest), sort_keys=True), encoding="utf-8")
+        (draft / MANIFEST).write_text(json.dumps(asdict(manifest), sort_keys=True), encoding="utf-8")
         _put(draft, folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -228,7 +233,7 @@ def _require_there(vectors: Placed, spec: IndexSpec) -> None:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of the index in this folder. IndexAbsent when there is none, IndexMismatch when it is damaged."""
-    file = folder / "manifest.json"
+    file = folder / MANIFEST
     if not file.exists():
         raise IndexAbsent(f"there is no index under {folder}; run `cda corpus index --backend local`")
     try:
@@ -250,6 +255,6 @@ def _put(draft: Path, folder: Path) -> None:
     try:
         draft.rename(folder)
     except OSError:
-        if not (folder / "manifest.json").exists():
+        if not (folder / MANIFEST).exists():
             raise
     shutil.rmtree(old, ignore_errors=True)

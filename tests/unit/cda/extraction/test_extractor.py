@@ -91,3 +91,42 @@ def test_a_sentence_without_end_is_in_doubt(extractor: RuleExtractor) -> None:
     text = "type 1 diabetes, fingersticks 5 times a day, " * 100
     facts = extractor.extract(text, ["diabetes_type", "fingersticks_per_day"], as_of=AS_OF)
     assert all(fact.value is None and fact.why for fact in facts.values())
+
+
+@pytest.mark.promise("extraction.why")
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (
+            "Summary: methotrexate was taken for 8 months. Pharmacy letter: methotrexate taken for 6 weeks.",
+            "both",
+        ),
+        (
+            "Summary: methotrexate was taken for 8 months. Pharmacy letter: methotrexate taken for 8 months.",
+            "one",
+        ),
+        ("Rheumatology note: methotrexate for 8 months. PCP note: hydroxychloroquine for 6 weeks.", "one"),
+        ("Methotrexate was taken for 8 months. Earlier, methotrexate was taken for 6 weeks.", "one"),
+    ],
+)
+def test_two_sources_that_give_one_treatment_two_lengths_are_a_conflict(
+    text: str, state: str, extractor: RuleExtractor
+) -> None:
+    fact = extractor.extract(text, ["csdmard_trial_months"], as_of=AS_OF)["csdmard_trial_months"]
+
+    assert fact.state is (FactState.CONFLICT if state == "both" else FactState.KNOWN)
+
+
+@pytest.mark.promise("extraction.silence")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Pretest probability of OSA at least intermediate, possibly high.",
+        "Low to intermediate pretest probability of OSA.",
+        "Pretest probability of OSA is intermediate or high.",
+    ],
+)
+def test_a_probability_between_two_classes_is_neither(text: str, extractor: RuleExtractor) -> None:
+    fact = extractor.extract(text, ["osa_pretest_probability"], as_of=AS_OF)["osa_pretest_probability"]
+
+    assert fact.state in (FactState.UNKNOWN, FactState.CONFLICT)
