@@ -498,7 +498,7 @@ def test_an_index_of_another_embedder_in_its_place_is_refused(own_home: Path) ->
 
 @dead_services
 def test_another_corpus_gets_an_index_of_its_own(own_home: Path, tmp_path: Path) -> None:
-    before = set(own_home.glob("index/*"))
+    before = set(own_home.glob("index/tfidf-*"))
     (own_home / "corpus.sqlite").unlink()
     from conformance.tiny_corpus import CONTENTS
 
