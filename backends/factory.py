@@ -17,6 +17,7 @@ from backends.words import WordIndex
 if TYPE_CHECKING:
     from backends.pgdocuments import PgDocuments
     from backends.postgres import Database
+    from backends.s3documents import S3Documents
 
 BackendName = Literal["local", "pinecone", "pgvector"]
 
@@ -68,6 +69,14 @@ def open_documents(config: PgVectorConfig) -> "PgDocuments":
     from backends.pgdocuments import PgDocuments
 
     return PgDocuments(database)
+
+
+def open_bucket(bucket: str, prefix: str) -> "S3Documents":
+    """The shared documents of a bucket, not yet asked for any. BackendError without the library."""
+    with needing("s3"):
+        from backends.s3documents import S3Documents
+
+    return S3Documents(bucket, prefix)
 
 
 def open_database(config: PgVectorConfig) -> "Database":

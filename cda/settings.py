@@ -65,7 +65,13 @@ class Settings(BaseSettings):
     run_timeout_s: Annotated[float, Field(gt=0, validation_alias=_named("CDA_RUN_TIMEOUT_S"))] = 900.0
     max_iterations: Annotated[int, Field(ge=1, le=10, validation_alias=_named("CDA_MAX_ITERATIONS"))] = 3
 
-    manifests: Annotated[Path | None, Field(validation_alias=_named("CDA_MANIFESTS"))] = None
+    manifests: Annotated[
+        str | None,
+        Field(
+            pattern=r"^(postgres|file:.+|s3:(//)?[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^?#]*)?)$",
+            validation_alias=_named("CDA_MANIFESTS"),
+        ),
+    ] = None
     pinecone_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("PINECONE_API_KEY"))] = None
     pinecone_host: Annotated[str | None, Field(validation_alias=_named("CDA_PINECONE_HOST"))] = None
     pinecone_index: Annotated[
@@ -136,9 +142,10 @@ class Settings(BaseSettings):
         return self.trace_dir or self.home / "traces"
 
     @cached_property
-    def manifests_path(self) -> Path:
-        """The folder of the manifests and pointers of indexes on services."""
-        return self.manifests or self.home / "manifests"
+    def manifests_place(self) -> str:
+        """Where the manifests and pointers of indexes on services are kept: file:FOLDER, s3://BUCKET/PREFIX, or
+        postgres."""
+        return self.manifests or f"file:{self.home / 'manifests'}"
 
     @cached_property
     def index_path(self) -> Path:

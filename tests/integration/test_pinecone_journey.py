@@ -24,10 +24,9 @@ from cda.retrieval.embedding_cache import EmbeddingCache
 from cda.retrieval.index import ensure_index
 from cda.retrieval.lifecycle.goal import Goal
 from cda.retrieval.lifecycle.run import LifeCycle, Report
-from cda.retrieval.lifecycle.shared_files import FolderFiles
 from cda.settings import Settings, load_settings
 from cda.systems.coverage.system import CoverageSystem
-from cda.systems.coverage.vector_backend import configured_backend, configured_embedder
+from cda.systems.coverage.vector_backend import configured_backend, configured_embedder, shared_files
 from corpus.store import CorpusStore
 
 KEY = "pcsk_CANARY_4711_0815"
@@ -54,7 +53,7 @@ def indexed(settings: Settings) -> Report:
     backend = configured_backend(settings, "pinecone")
     with CorpusStore.open(settings.store_path) as store, closing(cache), closing(backend):
         _, embedder = ensure_index(store, configured_embedder(settings), settings.index_path, local_vectors=False)
-        goal, files = Goal.of(store, embedder), FolderFiles(settings.manifests_path)
+        goal, files = Goal.of(store, embedder), shared_files(settings)
         return LifeCycle(backend, files, goal, embedder, cache=cache, journals=settings.home / "journals").index()
 
 

@@ -3,7 +3,15 @@
 from pathlib import Path
 
 from backends.base import IndexSpec, VectorBackend
-from backends.factory import BackendConfig, BackendName, needing, open_backend, open_documents, open_words
+from backends.factory import (
+    BackendConfig,
+    BackendName,
+    needing,
+    open_backend,
+    open_bucket,
+    open_documents,
+    open_words,
+)
 from backends.pgvector_config import PgVectorConfig
 from backends.pinecone_config import PineconeConfig
 from backends.schema import POLICY
@@ -13,7 +21,7 @@ from cda.retrieval.documents import ClauseStore
 from cda.retrieval.embedders import EmbedderName
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress
 from cda.retrieval.index import Placed, ensure_index
-from cda.retrieval.lifecycle.database_files import DatabaseFiles
+from cda.retrieval.lifecycle.document_files import DocumentFiles
 from cda.retrieval.lifecycle.manifest import live
 from cda.retrieval.lifecycle.shared_files import FolderFiles, SharedFiles
 from cda.retrieval.search import PolicySearch, Reranker
@@ -29,11 +37,16 @@ def configured_backend(settings: Settings, name: BackendName) -> VectorBackend:
 
 
 def shared_files(settings: Settings) -> SharedFiles:
-    """Where the manifests and pointers of indexes on services are: a folder, or with CDA_MANIFESTS=postgres the
-    database. BackendError when that is not to be had."""
-    if settings.manifests == Path("postgres"):
-        return DatabaseFiles(open_documents(_pgvector(settings)))
-    return FolderFiles(settings.manifests_path)
+    """Where the manifests and pointers of indexes on services are. BackendError when that is not to be had."""
+    kind, _, place = settings.manifests_place.partition(":")
+    match kind:
+        case "postgres":
+            return DocumentFiles(open_documents(_pgvector(settings)))
+        case "s3":
+            bucket, _, prefix = place.removeprefix("//").partition("/")
+            return DocumentFiles(open_bucket(bucket, prefix))
+        case _:
+            return FolderFiles(Path(place.removeprefix("//")).expanduser())
 
 
 def open_policy_search(

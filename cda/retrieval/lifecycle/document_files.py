@@ -1,4 +1,4 @@
-"""The life-cycle's shared documents in a database, for machines that share one and no file system."""
+"""The life-cycle's shared documents in a database or a bucket, for machines that share no file system."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from cda.retrieval.lifecycle.shared_files import Moved
 
 
 class Documents(Protocol):
-    """A database's documents (`backends.pgdocuments`)."""
+    """What `backends.pgdocuments` and `backends.s3documents` are."""
 
     def read(self, name: str) -> bytes | None:
         """The content, or None."""
@@ -25,8 +25,8 @@ class Documents(Protocol):
         ...
 
 
-class DatabaseFiles:
-    """`SharedFiles` over a database's documents."""
+class DocumentFiles:
+    """`SharedFiles` over the documents of a database or a bucket."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
