@@ -51,6 +51,10 @@ class EmbeddingCache:
                 [(identity, key, vector) for key, vector in vectors.items()],
             )
 
+    def forget(self, identity: str) -> None:
+        """Drop every vector of this embedder."""
+        self._db.execute("DELETE FROM vectors WHERE identity = ?", (identity,))
+
     def close(self) -> None:
         """Close the file, if it was opened."""
         if "_db" in self.__dict__:

@@ -1,7 +1,8 @@
 """What a target was made from, and which target queries go to: the documents that the life-cycle shares.
 
-manifests/TARGET.json   the last verified state of a target
-building/TARGET.json    a run that has begun to write to a target and has not been verified yet
+manifests/BACKEND/TARGET.json     the last verified state of a target
+building/BACKEND/TARGET.json      a run that has begun to write to a target and has not been verified yet
+costs/COLLECTION-BACKEND.json     what the runs have cost so far
 pointer/COLLECTION-BACKEND.json   the target that is live, the manifest it was verified with, and the one before
 """
 
@@ -10,28 +11,18 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Self, TypeVar
 
-import numpy as np
-
 from backends.base import IndexSpec
 from backends.errors import IndexAbsent, IndexMismatch
-from cda.contracts.embedding import Embedder
+from cda.retrieval.lifecycle.probe import same_probe
 from cda.retrieval.lifecycle.shared_files import SharedFiles
 
 FORMAT = 1
-PROBES = (
-    "continuous glucose monitor for a member with type 1 diabetes",
-    "not covered unless a trial of a conventional drug has failed",
-    "prior authorization is required",
-    "home sleep apnea test",
-    "0",
-    "A9276 E10.9",
-    "the plan rider waives the requirement of step therapy",
-    "imaging of the brain without contrast",
-)
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
+class Document:
+    """A shared document: canonical JSON of named fields, one of them `format`."""
+
     def encoded(self) -> bytes:
         """Canonical JSON, so that equal documents are equal bytes."""
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False).encode("utf-8")
@@ -49,8 +40,8 @@ class _Document:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetManifest(_Document):
-    """A verified state. `root` stands for every (id, content hash); `probe` for the embedder's vectors of PROBES."""
+class TargetManifest(Document):
+    """A verified state. `root` stands for every (id, content hash); `probe` for the embedder, see `probe_of`."""
 
     target: str
     collection: str
@@ -67,8 +58,8 @@ class TargetManifest(_Document):
 
     @property
     def digest(self) -> str:
-        """Hex sha256 of what was verified, whenever that was."""
-        held = asdict(self) | {"verified_at": 0}
+        """Hex sha256 of what was verified, whenever and wherever: the last digits of a probe are a machine's own."""
+        held = asdict(self) | {"verified_at": 0, "probe": ""}
         return sha256(json.dumps(held, sort_keys=True).encode("utf-8")).hexdigest()
 
     def require(self, *, spec: IndexSpec, corpus_digest: str) -> None:
@@ -85,9 +76,17 @@ class TargetManifest(_Document):
                     f"run `cda corpus index --backend {self.backend}`"
                 )
 
+    def require_probe(self, found: str) -> None:
+        """IndexMismatch unless the embedder's probe is still the one of when the target was built."""
+        if not same_probe(self.probe, found):
+            raise IndexMismatch(
+                f"the embedder {self.embedder} gives other vectors than when {self.target} was built; "
+                f"run `cda corpus index --backend {self.backend} --fresh`"
+            )
+
 
 @dataclass(frozen=True, slots=True)
-class Building(_Document):
+class Building(Document):
     """A run under way: towards which corpus, and since when."""
 
     target: str
@@ -98,7 +97,7 @@ class Building(_Document):
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer(_Document):
+class Pointer(Document):
     """Where queries go. `manifest` is the digest of what was promoted; `previous` is what was live before it."""
 
     target: str
@@ -109,7 +108,7 @@ class Pointer(_Document):
     format: int = FORMAT
 
 
-DocumentT = TypeVar("DocumentT", bound=_Document)
+DocumentT = TypeVar("DocumentT", bound=Document)
 
 
 def held(files: SharedFiles, name: str, kind: type[DocumentT]) -> tuple[DocumentT | None, bytes | None]:
@@ -118,26 +117,19 @@ def held(files: SharedFiles, name: str, kind: type[DocumentT]) -> tuple[Document
     return (None, None) if content is None else (kind.decoded(content, name), content)
 
 
-def manifest_name(target: str) -> str:
+def manifest_name(backend: str, target: str) -> str:
     """Where the manifest of a target is kept."""
-    return f"manifests/{target}.json"
+    return f"manifests/{backend}/{target}.json"
 
 
-def building_name(target: str) -> str:
+def building_name(backend: str, target: str) -> str:
     """Where a run that writes to a target says so."""
-    return f"building/{target}.json"
+    return f"building/{backend}/{target}.json"
 
 
 def pointer_name(collection: str, backend: str) -> str:
     """Where the pointer of a collection on a backend is kept."""
     return f"pointer/{collection}-{backend}.json"
-
-
-def probe_of(embedder: Embedder) -> str:
-    """A hash of the embedder's vectors of PROBES to four decimals: another model of the same name and size has another
-    one."""
-    rounded = np.rint(embedder.embed(PROBES).astype(np.float64) * 10_000).astype(np.int64)
-    return sha256(rounded.tobytes()).hexdigest()
 
 
 def live(
@@ -150,7 +142,7 @@ def live(
     pointer, _ = held(files, pointer_name(collection, backend), Pointer)
     if pointer is None:
         raise IndexAbsent(f"no {backend} index is live; run `cda corpus index --backend {backend}`")
-    manifest, _ = held(files, manifest_name(pointer.target), TargetManifest)
+    manifest, _ = held(files, manifest_name(backend, pointer.target), TargetManifest)
     if manifest is None:
         raise IndexAbsent(
             f"the manifest of the live {backend} index {pointer.target} is lost; "

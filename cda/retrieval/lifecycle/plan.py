@@ -6,15 +6,13 @@ from hashlib import sha256
 
 from backends.base import Capabilities
 from cda.retrieval.embedding_cache import EmbeddingCache, text_key
+from cda.retrieval.lifecycle.costs import token_dollars, write_dollars
 from cda.retrieval.lifecycle.goal import Difference, Goal
 
 # A component of a vector as JSON text, sign and separators included; measured on unit vectors of 384 components.
 _BYTES_PER_COMPONENT = 22
-_BYTES_PER_TOKEN = 4  # English clause text
+BYTES_PER_TOKEN = 4  # English clause text
 _DELETES_PER_REQUEST = 1000
-# What a write and a token cost, by backend: US dollars, published prices of the service as of 2026-11.
-# Pinecone: 4 dollars a million write units, one unit a kilobyte and at least five a request.
-_USD_PER_WRITE_UNIT = {"pinecone": 4.0 / 1_000_000}
 _SECONDS_PER_REQUEST = {"pinecone": 0.15}
 _SECONDS_PER_TEXT = 0.02  # the packaged sentence model on one core
 
@@ -61,16 +59,17 @@ def plan_of(
     cache: EmbeddingCache | None,
     hosted: bool = False,
 ) -> Plan:
-    """The plan, with estimates: bytes and requests from the records' sizes, seconds and dollars from the figures
-    above."""
+    """The plan, with estimates: bytes and requests from the records' sizes, seconds from the figures above, dollars
+    from published prices. `hosted`: texts are sent to an embedder that is paid by the token."""
     writes = [goal.records[i] for i in (*differs.added, *differs.changed)]
     keys = {text_key(record.text) for record in writes}
     unknown = keys - set(cache.get(goal.spec.embedder, sorted(keys))) if cache else keys
     texts = {text_key(record.text): len(record.text) for record in writes}
     size = sum(goal.spec.dim * _BYTES_PER_COMPONENT + len(json.dumps(dict(record.meta))) + 100 for record in writes)
     requests = _requests(len(writes), size, capabilities) + -(-len(differs.orphaned) // _DELETES_PER_REQUEST)
-    units = max(size // 1000, 5 * requests) if writes else 0
+    tokens = sum(texts[key] for key in unknown) // BYTES_PER_TOKEN if hosted else 0
     name = capabilities.name
+    usd = write_dollars(name, size, requests) + token_dollars(goal.spec.embedder, tokens)
     return Plan(
         target=target,
         backend=name,
@@ -83,10 +82,10 @@ def plan_of(
         orphaned=differs.orphaned,
         foreign=differs.foreign,
         embed=len(unknown),
-        tokens=sum(texts[key] for key in unknown) // _BYTES_PER_TOKEN if hosted else 0,
+        tokens=tokens,
         bytes=size,
         requests=requests,
-        usd=f"{units * _USD_PER_WRITE_UNIT.get(name, 0.0):.4f}",
+        usd=f"{usd:.4f}",
         seconds=round(len(unknown) * _SECONDS_PER_TEXT + requests * _SECONDS_PER_REQUEST.get(name, 0.01), 1),
     )
 

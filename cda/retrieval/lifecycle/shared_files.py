@@ -18,8 +18,18 @@ class Moved(Exception):
     """The document is no longer what the writer thought it was: somebody else was first."""
 
 
+class IndexBusy(UnavailableError):
+    """Somebody else is working on the same target, or was faster."""
+
+
+def overtaken(what: str) -> IndexBusy:
+    """The error for a document or a target that another run has changed since it was read."""
+    return IndexBusy(f"another run has changed {what} in the meantime; look at its outcome and run this again")
+
+
 class SharedFiles(Protocol):
-    """Named documents with compare-and-set. Names are `folder/name` of ASCII letters, digits, '-', '_' and '.'."""
+    """Named documents with compare-and-set. Names are `folder/name`, a folder may be in another, of
+    ASCII letters, digits, '-', '_' and '.'."""
 
     def read(self, name: str) -> bytes | None:
         """The content, or None when there is no such document."""

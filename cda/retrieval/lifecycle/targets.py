@@ -17,9 +17,9 @@ def make_of(spec: IndexSpec) -> str:
 
 def generations(backend: VectorBackend, files: SharedFiles, prefix: str) -> list[str]:
     """Every target that begins so, on the service or in the shared documents, oldest generation first."""
-    known = {
-        name.partition("/")[2].removesuffix(".json") for name in (*files.names("manifests"), *files.names("building"))
-    }
+    service = backend.capabilities().name
+    names = (*files.names(f"manifests/{service}"), *files.names(f"building/{service}"))
+    known = {name.rpartition("/")[2].removesuffix(".json") for name in names}
     found = {name for name in known.union(backend.targets()) if name.startswith(f"{prefix}-")}
     return sorted((name for name in found if _number(name)), key=lambda name: (_number(name), name))
 

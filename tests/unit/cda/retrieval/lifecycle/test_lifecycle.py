@@ -14,7 +14,8 @@ from backends.errors import IndexAbsent, IndexMismatch
 from cda.errors import UsageError
 from cda.retrieval.lifecycle.goal import Goal, found_in
 from cda.retrieval.lifecycle.manifest import Pointer, held, live, manifest_name, pointer_name
-from cda.retrieval.lifecycle.run import IndexBusy
+from cda.retrieval.lifecycle.rollback import roll_back
+from cda.retrieval.lifecycle.shared_files import IndexBusy
 from cda.retrieval.lifecycle.verify import Verification
 
 HERE = Path(__file__).parent
@@ -36,7 +37,7 @@ def test_a_plan_names_all_that_will_be_done_and_does_none_of_it(tmp_path: Path) 
     assert (plan.embed, plan.bytes > 0, plan.requests > 0) == (12, True, True)
     assert world.backend.targets() == ()
     assert world.embedder.texts == 0
-    assert world.files.names("building") == []
+    assert world.files.names("building/local") == []
 
 
 @pytest.mark.promise("lifecycle.incremental")
@@ -78,7 +79,7 @@ def test_a_run_killed_after_any_step_is_finished_by_the_next(tmp_path: Path, ste
     found = world.cycle().verify()
     assert (found.state, found.root) == ("verified", Goal.of(world.store, world.embedder).root)
     assert live_target(world)
-    assert world.files.names("building") == []
+    assert world.files.names("building/local") == []
 
 
 @pytest.mark.promise("lifecycle.resume")
@@ -181,7 +182,7 @@ def test_a_lost_manifest_is_written_again_by_verify(tmp_path: Path) -> None:
     world = World(tmp_path, corpus())
     world.cycle().index()
     target = live_target(world)
-    name = manifest_name(target)
+    name = manifest_name("local", target)
     world.files.remove(name, expect=world.files.read(name) or b"")
     with pytest.raises(IndexAbsent, match="verify-index"):
         live_target(world)
@@ -291,7 +292,7 @@ def test_a_fresh_generation_can_be_rolled_back(tmp_path: Path) -> None:
     second = world.cycle().index(fresh=True).plan.target
     assert (first != second, live_target(world)) == (True, second)
 
-    back = world.cycle().rollback()
+    back = roll_back(world.backend, world.files, "policy", clock=lambda: 2.0)
 
     assert (back.target, back.previous_target, live_target(world)) == (first, second, first)
 
@@ -303,7 +304,7 @@ def test_a_target_changed_in_place_cannot_be_rolled_back(tmp_path: Path) -> None
     world.cycle().index()
 
     with pytest.raises(UsageError, match="changed in place"):
-        world.cycle().rollback()
+        roll_back(world.backend, world.files, "policy")
 
 
 @pytest.mark.promise("lifecycle.manifest")
