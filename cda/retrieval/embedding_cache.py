@@ -19,6 +19,7 @@ class EmbeddingCache:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self.put_count = 0  # vectors that were given to this object, each of them just embedded
 
     @cached_property
     def _db(self) -> sqlite3.Connection:
@@ -45,6 +46,7 @@ class EmbeddingCache:
 
     def put(self, identity: str, vectors: dict[str, bytes]) -> None:
         """Keep vectors; a known key keeps the vector it has."""
+        self.put_count += len(vectors)
         with self._db:
             self._db.executemany(
                 "INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)",

@@ -8,7 +8,7 @@ import click
 
 from cda.errors import UsageError
 from cda.systems.coverage.import_command import import_policies
-from cda.systems.coverage.index_command import build_index
+from cda.systems.coverage.index_command import build_index, collect_index, rollback_index, verify_index
 from corpus import BUILTIN
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def corpus_group() -> None:
     """Author, check, compile and compare policy corpora."""
 
 
-corpus_group.add_command(import_policies)
-corpus_group.add_command(build_index)
+for command in (import_policies, build_index, verify_index, rollback_index, collect_index):
+    corpus_group.add_command(command)
 
 
 @corpus_group.command()

@@ -1,42 +1,298 @@
-"""`cda corpus index`: the index of the corpus store, for the chosen backend and embedder, as a step of its own."""
+"""`cda corpus index` and its kin: put an index on a backend as a step of its own, check it, go back, clear away.
+
+Nothing here decides anything: the life-cycle does (`cda/retrieval/lifecycle`). Exit 1: what was found is not as it
+should be, and queries go where they went before.
+"""
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cda.errors import UsageError
+
+if TYPE_CHECKING:
+    from backends.factory import BackendName
+    from cda.retrieval.lifecycle.plan import Plan
+    from cda.retrieval.lifecycle.run import Report
+    from cda.retrieval.lifecycle.verify import Verification
+    from cda.settings import Settings
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_BACKEND = click.option(
+    "--backend",
+    type=click.Choice(["local", "pinecone", "pgvector"]),
+    help="Where the vectors are [default: CDA_VECTOR_BACKEND, else local].",
+)
+_SHOWN = 20  # ids of a kind that a person is shown; --json has all
+
 
 @click.command("index")
-@click.option("--backend", type=click.Choice(["local"]), default="local", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def build_index(backend: str, as_json: bool) -> None:
-    """Build the index when this corpus has none under this embedder; a finished one is left as it is."""
-    from cda.retrieval.index import place, read_manifest
+@_BACKEND
+@click.option("--plan", "plan_only", is_flag=True, help="Say what would be done and what it costs, and do nothing.")
+@click.option("--fresh", is_flag=True, help="Write a new target beside the live one instead of changing it.")
+@click.option("--prune", is_flag=True, help="Delete the records that the corpus no longer has.")
+@click.option(
+    "--prune-limit",
+    type=click.FloatRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="Refuse to prune more than this part of a target.",
+)
+@click.option("--promote/--no-promote", default=True, show_default=True, help="Let queries go there once verified.")
+@click.option("--take-over", is_flag=True, help="Go on from a run towards another corpus that was not finished.")
+@_JSON
+@click.pass_context
+def build_index(
+    ctx: click.Context,
+    backend: "BackendName | None",
+    plan_only: bool,
+    fresh: bool,
+    prune: bool,
+    prune_limit: float,
+    promote: bool,
+    take_over: bool,
+    as_json: bool,
+) -> None:
+    """Bring the index of the corpus store up to date: plan, write what differs, verify, and let queries go there.
+
+    A run that was cut short is gone on with by the next one. Exit 1 when something is missing afterwards: then nothing
+    was promoted.
+    """
+    from cda.systems.coverage.index_progress import IndexProgress
+    from cda.systems.coverage.index_run import index_run
+
+    settings, backend = _chosen(backend)
+    if backend == "local":
+        _index_local(settings, as_json, plan_only=plan_only, fresh=fresh, promote=promote, take_over=take_over)
+        return
+    with index_run(settings, backend, IndexProgress(), build=not plan_only) as run:
+        if plan_only:
+            plan = run.cycle.plan(fresh=fresh)
+            _say(_planned(plan), _plan_lines(plan), as_json)
+            return
+        report = run.cycle.index(
+            fresh=fresh, promote=promote, prune=prune, prune_limit=prune_limit, take_over=take_over
+        )
+    _say(_done(report), _report_lines(report), as_json)
+    ctx.exit(1 if report.state == "drifted" else 0)
+
+
+@click.command("verify-index")
+@_BACKEND
+@_JSON
+@click.pass_context
+def verify_index(ctx: click.Context, backend: "BackendName | None", as_json: bool) -> None:
+    """Compare the index with the corpus store, record by record; exit 1 when anything differs.
+
+    What is missing, stale, orphaned, foreign or not found by a search for itself is told by name. A lost manifest is
+    written again when nothing differs.
+    """
+    from cda.retrieval.lifecycle.manifest import TargetManifest, held, manifest_name
+    from cda.systems.coverage.index_progress import IndexProgress
+    from cda.systems.coverage.index_run import index_run
+    from cda.systems.coverage.local_index import verify_local
+
+    settings, backend = _chosen(backend)
+    if backend == "local":
+        found, digest = verify_local(settings)
+    else:
+        with index_run(settings, backend, IndexProgress(), build=False) as run:
+            found = run.cycle.verify()
+            manifest, _ = held(run.files, manifest_name(backend, found.target), TargetManifest)
+            digest = manifest.digest if manifest else None
+    _say(_verified(found, backend, digest), _verification_lines(found), as_json)
+    ctx.exit(0 if found.state == "verified" else 1)
+
+
+@click.command("rollback-index")
+@_BACKEND
+@_JSON
+def rollback_index(backend: "BackendName | None", as_json: bool) -> None:
+    """Let queries go back to the target that was live before; nothing is written but the pointer."""
+    from contextlib import closing
+
+    from backends.schema import POLICY
+    from cda.retrieval.lifecycle.rollback import roll_back
+    from cda.systems.coverage.vector_backend import configured_backend, shared_files
+
+    settings, backend = _chosen(backend)
+    _refuse_local(backend, "rollback-index")
+    with closing(configured_backend(settings, backend)) as opened:
+        pointer = roll_back(opened, shared_files(settings), POLICY.name)
+    document = {"backend": backend, "target": pointer.target, "previous_target": pointer.previous_target}
+    _say(document, [f"queries go to {pointer.target} again; {pointer.previous_target} is kept"], as_json)
+
+
+@click.command("collect-index")
+@_BACKEND
+@click.option("--plan", "plan_only", is_flag=True, help="Say what would be removed, and do nothing.")
+@click.option("--keep", type=click.IntRange(0), default=2, show_default=True, help="Old targets that stay in any case.")
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(0),
+    default=30,
+    show_default=True,
+    help="Remove only what was last verified so many days ago.",
+)
+@_JSON
+def collect_index(backend: "BackendName | None", plan_only: bool, keep: int, days: float, as_json: bool) -> None:
+    """Remove old targets by age and count: never the live one, the one before it, or one that is written to."""
+    from contextlib import closing
+    from dataclasses import asdict
+
+    from backends.schema import POLICY
+    from cda.retrieval.lifecycle.collect import collect, collection_of
+    from cda.systems.coverage.vector_backend import configured_backend, shared_files
+
+    settings, backend = _chosen(backend)
+    _refuse_local(backend, "collect-index")
+    with closing(configured_backend(settings, backend)) as opened:
+        files = shared_files(settings)
+        found = collection_of(opened, files, POLICY.name, keep=keep, older_than_days=days)
+        if not plan_only:
+            collect(opened, files, POLICY.name, found)
+    document = {"backend": backend, "state": "planned" if plan_only else "collected", **asdict(found)}
+    lines = [f"{kind}: {', '.join(map(str, names)) or 'none'}" for kind, names in _kinds(document)]
+    _say(document, [f"{backend}: {'nothing was removed' if plan_only else 'done'}", *lines], as_json)
+
+
+def _chosen(backend: "BackendName | None") -> "tuple[Settings, BackendName]":
     from cda.settings import load_settings
-    from cda.systems.coverage.setting_up import open_search, open_store, to_stderr
 
     settings = load_settings()
-    with open_store(settings, say=to_stderr) as store:
-        folder = place(settings.index_path, store, settings.embedder)
-        existed = (folder / "manifest.json").exists()
-        search = open_search(settings, store, say=to_stderr)
-        manifest = read_manifest(folder)
-    built = 0 if existed else manifest.count
-    document: dict[str, object] = {
-        "target": folder.name,
-        "state": "unchanged" if existed else "built",
-        "backend": backend,
-        "embedder": manifest.embedder,
-        "manifest": search.manifest_digest,
-        "added": built,
-        "changed": 0,
-        "unchanged": manifest.count - built,
-        "orphaned": 0,
-        "upserted": built,
-        "deleted": 0,
-        "failed": [],
-        "promoted": True,
+    return settings, backend or settings.vector_backend
+
+
+def _refuse_local(backend: "BackendName", command: str) -> None:
+    if backend == "local":
+        raise UsageError(f"{command} is for an index on a service; each local one is found by its corpus and embedder")
+
+
+def _index_local(
+    settings: "Settings", as_json: bool, *, plan_only: bool, fresh: bool, promote: bool, take_over: bool
+) -> None:
+    from cda.systems.coverage.index_progress import IndexProgress
+    from cda.systems.coverage.local_index import build_local
+
+    if take_over or not promote:
+        option = "--take-over" if take_over else "--no-promote"
+        raise UsageError(f"{option} is for an index on a service; each local one is found by its corpus and embedder")
+    document = build_local(settings, IndexProgress(), plan_only=plan_only, fresh=fresh)
+    count = document["added"] + document["unchanged"]
+    _say(document, [f"{document['target']}: {document['state']}, {count} clauses"], as_json)
+
+
+def _planned(plan: "Plan") -> dict[str, Any]:
+    ids = {kind: list(getattr(plan, kind)) for kind in ("added", "changed", "orphaned", "foreign")}
+    return {
+        "target": plan.target,
+        "state": "planned",
+        "backend": plan.backend,
+        "embedder": plan.embedder,
+        "corpus_digest": plan.corpus_digest,
+        **{kind: len(names) for kind, names in ids.items()},
+        "unchanged": plan.unchanged,
+        "embed": plan.embed,
+        "bytes": plan.bytes,
+        "requests": plan.requests,
+        "tokens": plan.tokens,
+        "usd": plan.usd,
+        "seconds": plan.seconds,
+        "ids": ids,
+        "plan": plan.digest,
     }
-    if as_json:
-        click.echo(json.dumps(document, indent=2))
-        return
-    click.echo(f"{folder.name}: {document['state']}, {manifest.count} clauses, embedder {manifest.embedder}")
+
+
+def _plan_lines(plan: "Plan") -> list[str]:
+    return [
+        f"{plan.target} ({plan.backend}, {plan.embedder})",
+        f"  {len(plan.added)} to add, {len(plan.changed)} changed, {plan.unchanged} unchanged, "
+        f"{len(plan.orphaned)} orphaned (only --prune deletes them), {len(plan.foreign)} not ours",
+        f"  {plan.embed} texts to embed, {plan.tokens} paid tokens, about {plan.bytes:,} bytes in {plan.requests} "
+        f"requests, {plan.usd} USD, {plan.seconds:g} s",
+        *_named(changed=plan.changed, orphaned=plan.orphaned, foreign=plan.foreign),
+        "nothing was done",
+    ]
+
+
+def _done(report: "Report") -> dict[str, Any]:
+    plan, found = report.plan, report.verification
+    return {
+        "target": plan.target,
+        "state": report.state,
+        "backend": plan.backend,
+        "embedder": plan.embedder,
+        "corpus_digest": plan.corpus_digest,
+        "added": len(plan.added),
+        "changed": len(plan.changed),
+        "unchanged": plan.unchanged,
+        "orphaned": len(plan.orphaned),
+        "foreign": len(plan.foreign),
+        "embedded": report.embedded,
+        "upserted": report.upserted,
+        "deleted": report.deleted,
+        "failed": [{"id": one.id, "code": one.code, "retryable": one.retryable} for one in report.failed],
+        "promoted": report.promoted,
+        "verification": _verified(found, plan.backend, None) if found else None,
+    }
+
+
+def _report_lines(report: "Report") -> list[str]:
+    plan = report.plan
+    lines = [
+        f"{plan.target}: {report.state}"
+        + {"live": "", "verified": "; not promoted", "drifted": "; nothing was promoted, run this again"}[report.state],
+        f"  {len(plan.added)} added, {len(plan.changed)} changed, {plan.unchanged} unchanged, "
+        f"{len(plan.orphaned)} orphaned; {report.embedded} embedded, {report.upserted} written, "
+        f"{report.deleted} deleted",
+    ]
+    lines += [f"  not taken: {one.id} ({one.code})" for one in report.failed[:_SHOWN]]
+    return lines + (_faults(report.verification) if report.verification else [])
+
+
+def _verified(found: "Verification", backend: str, manifest: str | None) -> dict[str, Any]:
+    kinds = ("missing", "stale", "orphans", "foreign", "unconfirmed", "filters")
+    return {
+        "state": found.state,
+        "backend": backend,
+        "target": found.target,
+        "manifest": manifest,
+        "expected": found.expected,
+        "found": found.found,
+        **{kind: list(getattr(found, kind)) for kind in kinds},
+    }
+
+
+def _verification_lines(found: "Verification") -> list[str]:
+    return [f"{found.target}: {found.state}, {found.found} of {found.expected} records", *_faults(found)]
+
+
+def _faults(found: "Verification") -> list[str]:
+    return _named(
+        missing=found.missing,
+        stale=found.stale,
+        orphans=found.orphans,
+        foreign=found.foreign,
+        unconfirmed=found.unconfirmed,
+        filters=found.filters,
+    )
+
+
+def _named(**kinds: tuple[str, ...]) -> list[str]:
+    lines = []
+    for kind, names in kinds.items():
+        more = f" and {len(names) - _SHOWN} more (--json has all)" if len(names) > _SHOWN else ""
+        lines += [f"  {kind}: {', '.join(names[:_SHOWN])}{more}"] if names else []
+    return lines
+
+
+def _kinds(document: dict[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
+    kinds = ("live", "previous", "building", "kept", "collected", "unknown")
+    held = {kind: document[kind] for kind in kinds}
+    return [(kind, names if isinstance(names, tuple) else (names,) if names else ()) for kind, names in held.items()]
+
+
+def _say(document: dict[str, Any], lines: list[str], as_json: bool) -> None:
+    click.echo(json.dumps(document, indent=2) if as_json else "\n".join(lines))
