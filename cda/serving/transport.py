@@ -1,6 +1,5 @@
 """How a tool server is reached: stdio, where standard output is protocol and nothing else, or HTTP on the loopback."""
 
-import ipaddress
 import re
 import signal
 import socket
@@ -13,9 +12,11 @@ from io import TextIOWrapper
 import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp
 
 from cda.errors import UnavailableError, UsageError
-from cda.serving.doorman import Doorman, Health
+from cda.serving.addresses import is_loopback
+from cda.serving.doorman import Doorman, Health, Metadata
 from cda.serving.http_refusals import OwnRefusals
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ToolServer
@@ -64,7 +65,11 @@ def serve_http(server: ToolServer, at: Http) -> None:
     security = at.check(keyed=server.keyed)
     listener = _bind(at.host, at.port)
     app = server.streamable_http_app(host=at.host, streamable_http_path=PATH, transport_security=security)
-    guarded = OwnRefusals(Doorman(app, server.kernel) if server.keyed else app)
+    guarded: ASGIApp = OwnRefusals(app)
+    if server.keyed:
+        guarded = Doorman(guarded, server.kernel)
+    if server.kernel.resource is not None:
+        guarded = Metadata(guarded, server.kernel.resource)
     certificate, key = at.tls or (None, None)
     config = uvicorn.Config(
         Health(guarded),
@@ -124,14 +129,6 @@ def host_rules(host: str, allow_hosts: Sequence[str]) -> TransportSecuritySettin
             for form in (f"{scheme}://{name}", f"{scheme}://{name}:*")
         ],
     )
-
-
-def is_loopback(host: str) -> bool:
-    """True for localhost and for addresses that only this machine can reach."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _bind(host: str, port: int) -> socket.socket:

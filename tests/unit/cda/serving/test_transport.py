@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 
 from cda.errors import UnavailableError, UsageError
+from cda.serving.addresses import is_loopback
 from cda.serving.tool_server import ToolServer
-from cda.serving.transport import Http, host_rules, is_loopback, serve_http
+from cda.serving.transport import Http, host_rules, serve_http
 
 pytestmark = pytest.mark.promise("server.loopback")
 
