@@ -65,6 +65,7 @@ class Call:
     tool: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     principal: Principal | None = None
+    hashed: str | None = None  # of the arguments, for the ledger
     id: str = field(default_factory=lambda: uuid4().hex)
 
 
@@ -228,10 +229,11 @@ class Kernel:
     def _entry(self, call: Call, kind: str, outcome: str, rows: int | None) -> Entry:
         tool = call.tool if call.tool in self._tools else "unknown"
         principal = call.principal.id if call.principal else "unknown"
-        # What was sent is hashed in one form, so that equal arguments have equal hashes.
-        content = json.dumps(call.arguments, sort_keys=True, default=repr).encode("utf-8", "surrogatepass")
-        hashed = self._hasher(content) if self._hasher else ""
-        return Entry(kind, call.id, principal, str(tool), hashed, outcome, rows)  # type: ignore[arg-type]
+        if call.hashed is None and self._hasher:
+            # What was sent is hashed in one form, so that equal arguments have equal hashes.
+            content = json.dumps(call.arguments, sort_keys=True, default=repr).encode("utf-8", "surrogatepass")
+            call.hashed = self._hasher(content)
+        return Entry(kind, call.id, principal, str(tool), call.hashed or "", outcome, rows)  # type: ignore[arg-type]
 
     @staticmethod
     def _broken(part: str, fault: Exception) -> Denied:
