@@ -163,9 +163,8 @@ def _print(figures: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(figures, indent=1))
         return
-    print(
-        "| transport | bare p50 / p95 ms | guarded p50 / p95 ms | two syncs p50 ms | kernel's part p50 ms |\n|---|---|---|---|---|"
-    )
+    print("| transport | bare p50 / p95 ms | guarded p50 / p95 ms | two syncs p50 ms | kernel's part p50 ms |")
+    print("|---|---|---|---|---|")
     for way in ("stdio", "http"):
         held = figures[way]
         bare, guarded = (f"{held[name]['p50_ms']} / {held[name]['p95_ms']}" for name in ("bare", "guarded"))
