@@ -49,6 +49,13 @@ def guarded(settings: Settings, *, clean: bool = True) -> Callable[[Mapping[str,
     return kernel
 
 
+def stdio_key(settings: Settings) -> str:
+    """The key or token of the one caller on stdio. UnavailableError when there is none: nobody could call."""
+    if settings.api_key is None:
+        raise UnavailableError("over stdio the caller's key is CDA_API_KEY; make one with `cda keys make`")
+    return settings.api_key.get_secret_value()
+
+
 def _identities(settings: Settings, resource: OAuthResource | None, hasher: Callable[[bytes], str]) -> Identities:
     """Keys, or keys and access tokens: two doors, neither of which opens the other. Tokens may come without keys."""
     if resource is None:

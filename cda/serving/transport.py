@@ -28,6 +28,18 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])\Z")
 
 
+def serve(server: ToolServer, *, wire: TextIOWrapper | None, at: "Http") -> None:
+    """Serve on `wire` (stdio, from `reserve_stdout`) or, without it, on HTTP, until the client goes or a signal comes;
+    then what the kernel holds is closed, the ledger with a signed checkpoint."""
+    try:
+        if wire is None:
+            serve_http(server, at)
+        else:
+            serve_stdio(server, wire)
+    finally:
+        server.kernel.close()
+
+
 def serve_stdio(server: ToolServer, wire: TextIOWrapper) -> None:
     """Serve one client until it closes our stdin; `wire` comes from `reserve_stdout`."""
     anyio.run(server.run_stdio_on, anyio.wrap_file(reserve_stdin()), anyio.wrap_file(wire))
@@ -45,9 +57,14 @@ class Http:
     behind_proxy: bool = False
 
     def check(self, *, keyed: bool) -> TransportSecuritySettings:
-        """The rules for Host and Origin. UsageError for a host that is not the loopback without names to be called by,
-        or, where keys travel, without TLS."""
+        """The rules for Host and Origin. UsageError for a host that is not the loopback without names to be called by;
+        where keys travel, without TLS; and where none are asked for, unless a proxy asks instead."""
         security = host_rules(self.host, self.allow_hosts)
+        if not (keyed or is_loopback(self.host) or self.behind_proxy):
+            raise UsageError(
+                "anybody on the network could call this server: give --keys, or say --behind-proxy when a proxy in "
+                "front of this server asks who calls; nothing was opened"
+            )
         if keyed and not (is_loopback(self.host) or self.tls or self.behind_proxy):
             raise UsageError(
                 "keys would cross the network in the clear: give --tls-cert and --tls-key, or say --behind-proxy when "
