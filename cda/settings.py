@@ -101,6 +101,10 @@ class Settings(BaseSettings):
     rate_limit: Annotated[
         str, Field(pattern=r"^[1-9]\d{0,6}/[1-9]\d{0,4}$", validation_alias=_named("CDA_RATE_LIMIT"))
     ] = "60/60"
+    oauth_issuer: Annotated[str | None, Field(validation_alias=_named("CDA_OAUTH_ISSUER"))] = None
+    oauth_resource: Annotated[str | None, Field(validation_alias=_named("CDA_OAUTH_RESOURCE"))] = None
+    oauth_jwks: Annotated[str | None, Field(validation_alias=_named("CDA_OAUTH_JWKS"))] = None
+    oauth_scopes: Annotated[str | None, Field(validation_alias=_named("CDA_OAUTH_SCOPES"))] = None
     claims_db: Annotated[Path | None, Field(validation_alias=_named("CDA_CLAIMS_DB"))] = None
     ledger_dir: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_DIR"))] = None
     ledger_head: Annotated[Path | None, Field(validation_alias=_named("CDA_LEDGER_HEAD"))] = None

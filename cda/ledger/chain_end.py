@@ -46,7 +46,7 @@ def followed(folder: Path, known: ChainEnd | None) -> ChainEnd | None:
     """The end of the chain now, from what was known of it; None when there is no segment. Raises KeyFault for a chain
     that does not go on from there, or does not end in a record."""
     names, size = _names(folder), 0
-    while names and not (size := os.stat(folder / names[-1]).st_size):
+    while names and not (size := os.stat(f"{folder}/{names[-1]}").st_size):
         names.pop()  # a process died between making a segment and its first record, which will still be written there
     if not names:
         return None

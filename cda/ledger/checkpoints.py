@@ -7,6 +7,8 @@ from typing import Any
 from cda.ledger.keys import Ring, SigningKey
 
 HEAD, CHECKPOINTS, RETAINED = "head.json", "checkpoints.jsonl", "retained.json"
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+HEAD_BYTES = 512  # the head is written over itself: one sector, which a disk writes whole
 
 
 def signed(body: Mapping[str, Any], key: SigningKey) -> bytes:
@@ -25,8 +27,10 @@ def checked(document: bytes, ring: Ring) -> dict[str, Any]:
         raise ValueError("is no signed document") from None
     if not genuine:
         raise ValueError("is not signed by a key of this ledger")
+    if _canonical({**held, "sig": signature}) != document.rstrip(b" "):
+        raise ValueError("is not written as the ledger writes")
     return {**held, "sig": signature}
 
 
 def _canonical(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")
+    return _ENCODER.encode(body).encode("ascii")

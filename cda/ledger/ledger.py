@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cda.ledger.chain_end import TAIL_BYTES, ChainEnd, followed, hashes_after
-from cda.ledger.checkpoints import CHECKPOINTS, HEAD, signed
+from cda.ledger.checkpoints import CHECKPOINTS, HEAD, HEAD_BYTES, signed
 from cda.ledger.keys import KeyFault, SigningKey
 from cda.ledger.record import Entry, Position, line_of, merkle_root
 
@@ -66,8 +66,10 @@ class Ledger:
             for place in (folder, head):
                 place.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self._alone():
-                self._end()
+                end = self._end()
                 self._key.sign(b"")
+                if not end.position.count:
+                    self._sign_head(end.position, first=True)  # before the first record: one of them always was there
         except (OSError, KeyFault) as fault:
             raise LedgerUnavailable(_why(fault)) from None
 
@@ -110,7 +112,7 @@ class Ledger:
                 content += line
                 positions.append(position)
             self._known = None  # until it is certain what stands there
-            _append(self._folder / end.segment, content, end.size)
+            _append(f"{self._folder}/{end.segment}", content, end.size)
             self._sign_head(position)
             end.add(content, positions)
             self._known = end
@@ -122,7 +124,7 @@ class Ledger:
         known, self._known = self._known, None  # a fault on the way leaves nothing that is half followed
         end = followed(self._folder, known)
         if end is None:
-            if (self._head / HEAD).exists():
+            if self._head_count():
                 raise KeyFault("the ledger's segments are missing, but its head is there; see `cda ledger verify`")
             return ChainEnd(f"{1:012d}.jsonl", 0, Position())
         if end.position != before:
@@ -132,13 +134,10 @@ class Ledger:
 
     def _require_head(self, position: Position) -> None:
         """Refuse to go on with a chain that is shorter than its head says, or another: it would be covered up."""
-        try:
-            head = json.loads((self._head / HEAD).read_text(encoding="ascii"))
-        except FileNotFoundError:
-            raise KeyFault("the ledger's head is missing; see `cda ledger verify`") from None
-        except ValueError:
-            raise KeyFault("the ledger's head is damaged; see `cda ledger verify`") from None
-        count = int(head.get("count", 0))
+        head = self._read_head()
+        if head is None:
+            raise KeyFault("the ledger's head is missing; see `cda ledger verify`")
+        count = int(head["count"])
         if count > position.count:
             raise KeyFault("the ledger is shorter than its head says; see `cda ledger verify`")
         # Only a process that died between a record and the head leaves more records than the head knows of.
@@ -146,11 +145,31 @@ class Ledger:
         if count and at_head != [head.get("hash")]:
             raise KeyFault("the ledger is another than its head says; see `cda ledger verify`")
 
-    def _sign_head(self, position: Position) -> None:
-        document = signed({"count": position.count, "hash": position.hash}, self._key)
-        draft = self._head / f".{HEAD}.{os.getpid()}"
-        draft.write_bytes(document)
-        draft.replace(self._head / HEAD)
+    def _read_head(self) -> dict[str, Any] | None:
+        try:
+            head = json.loads((self._head / HEAD).read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            head = None
+        if not isinstance(head, dict) or not isinstance(head.get("count"), int):
+            raise KeyFault("the ledger's head is damaged; see `cda ledger verify`")
+        return head
+
+    def _head_count(self) -> int:
+        head = self._read_head()
+        return int(head["count"]) if head is not None else 0
+
+    def _sign_head(self, position: Position, *, first: bool = False) -> None:
+        """Write the head over itself; only the first is made, so that one which was taken away is missed."""
+        document = signed({"count": position.count, "hash": position.hash}, self._key).ljust(HEAD_BYTES)
+        descriptor = os.open(f"{self._head}/{HEAD}", os.O_WRONLY | (os.O_CREAT if first else 0), 0o600)
+        try:
+            if os.pwrite(descriptor, document, 0) != len(document):
+                raise OSError(None, "the disk is full")
+            os.ftruncate(descriptor, HEAD_BYTES)  # a head of an earlier version may be longer
+        finally:
+            os.close(descriptor)
 
     def _checkpoint(self, end: ChainEnd, *, at_least: int) -> None:
         """Sign the records since the last checkpoint when there are so many of them."""
@@ -166,13 +185,13 @@ class Ledger:
             "root": merkle_root(hashes_after(self._folder, start) if hashes is None else hashes),
             "previous": str(last["sig"]) if last else "",
         }
-        place = self._head / CHECKPOINTS
-        _append(place, signed(body, self._key) + b"\n", place.stat().st_size if place.exists() else 0)
+        place = f"{self._head}/{CHECKPOINTS}"
+        _append(place, signed(body, self._key) + b"\n", os.stat(place).st_size if os.path.exists(place) else 0)
 
     def _last_checkpoint(self) -> dict[str, Any] | None:
         """The newest checkpoint, read only when there is another one than last time."""
         try:
-            size = os.stat(self._head / CHECKPOINTS).st_size
+            size = os.stat(f"{self._head}/{CHECKPOINTS}").st_size
         except FileNotFoundError:
             return None
         if self._checkpointed is None or self._checkpointed[0] != size:
@@ -181,7 +200,7 @@ class Ledger:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        descriptor = os.open(self._folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600)
+        descriptor = os.open(f"{self._folder}/.lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -200,7 +219,7 @@ def last_checkpoint(head: Path) -> dict[str, Any] | None:
     return json.loads(lines[-1]) if lines else None
 
 
-def _append(file: Path, content: bytes, size: int) -> None:
+def _append(file: str, content: bytes, size: int) -> None:
     """Add to a file of known size, and to the disk. What could be written only in part is taken back."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 Kind = Literal["intent", "outcome", "refusal", "note"]
 GENESIS = "0" * 64
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 FIELDS = ("seq", "prev", "at", "kind", "call", "principal", "tool", "arguments", "outcome", "rows")
 
 
@@ -85,4 +86,4 @@ def _tree(leaves: Sequence[bytes]) -> bytes:
 
 
 def _canonical(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    return _ENCODER.encode(body).encode("ascii")

@@ -5,7 +5,10 @@ hash; a cut tail or a missing file, the signed head; a chain made anew, the sign
 signing key, or an old head together with an old ledger, can pass: keep copies of checkpoints elsewhere.
 """
 
+import fcntl
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,42 +55,76 @@ class _Walk:
     checkpoints: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """The ledger as it stands between two writes: servers go on while it is read. `segments` with their sizes."""
+
+    segments: tuple[tuple[Path, int], ...]
+    documents: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, folder: Path, head: Path) -> "_Moment":
+        with _between_writes(folder):
+            segments = tuple((file, file.stat().st_size) for file in segment_files(folder))
+            places = (head / name for name in (HEAD, CHECKPOINTS, RETAINED))
+            return cls(segments, {place.name: place.read_bytes() for place in places if place.exists()})
+
+
+@contextmanager
+def _between_writes(folder: Path) -> Iterator[None]:
+    """While nobody writes; a copy of a ledger has no lock, and nobody writes there."""
+    try:
+        descriptor = os.open(folder / ".lock", os.O_RDONLY)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def verify(folder: Path, head: Path, ring: Ring) -> Verdict:
     """Follow the whole chain, then hold it against the checkpoints and the head."""
     walk = _Walk()
     hashes: dict[int, str] = {}
     calls: dict[str, None] = {}
+    now = _Moment.of(folder, head)
     try:
-        _start_after_retention(head, ring, walk)
-        for record in _records(folder, walk):
+        _start_after_retention(now, ring, walk)
+        for record in _records(now, walk):
             hashes[record["seq"]] = record["hash"]
             if record["kind"] == "intent":
                 calls[record["call"]] = None
             elif record["kind"] == "outcome":
                 calls.pop(record["call"], None)
-        _check_checkpoints(head, ring, walk, hashes)
-        _check_head(head, ring, walk, hashes)
+        _check_checkpoints(now, ring, walk, hashes)
+        _check_head(now, ring, walk, hashes)
     except _Bad as bad:
         return Verdict(walk.count, walk.checkpoints, bad.fault, bad.segment, bad.line, bad.seq, walk.first)
     return Verdict(walk.count, walk.checkpoints, first=walk.first, open_intents=tuple(calls))
 
 
-def _start_after_retention(head: Path, ring: Ring, walk: _Walk) -> None:
-    place = head / RETAINED
-    if place.exists():
+def _start_after_retention(now: _Moment, ring: Ring, walk: _Walk) -> None:
+    if RETAINED in now.documents:
         try:
-            kept = checked(place.read_bytes(), ring)
+            kept = checked(now.documents[RETAINED], ring)
         except ValueError as why:
             raise _Bad(f"{RETAINED} {why}") from None
         walk.first, walk.count, walk.hash = int(kept["count"]) + 1, int(kept["count"]), str(kept["hash"])
 
 
-def _records(folder: Path, walk: _Walk) -> Iterator[Mapping[str, Any]]:
-    for file in segment_files(folder):
+def _records(now: _Moment, walk: _Walk) -> Iterator[Mapping[str, Any]]:
+    for file, size in now.segments:
         expected = f"{walk.count + 1:012d}.jsonl"
         if file.name != expected:
             raise _Bad(f"the segment {expected} is missing before {file.name}", file.name, None, walk.count + 1)
-        for number, line in enumerate(file.read_bytes().splitlines(keepends=True), 1):
+        try:
+            content = file.read_bytes()[:size]
+        except OSError:
+            raise _Bad("the segment cannot be read, or was removed meanwhile", file.name) from None
+        for number, line in enumerate(content.splitlines(keepends=True), 1):
             if not line.endswith(b"\n"):
                 raise _Bad("the last record is torn", file.name, number, walk.count + 1)
             try:
@@ -102,10 +139,9 @@ def _records(folder: Path, walk: _Walk) -> Iterator[Mapping[str, Any]]:
             yield record
 
 
-def _check_checkpoints(head: Path, ring: Ring, walk: _Walk, hashes: dict[int, str]) -> None:
-    place = head / CHECKPOINTS
+def _check_checkpoints(now: _Moment, ring: Ring, walk: _Walk, hashes: dict[int, str]) -> None:
     previous, start = "", 0
-    for number, line in enumerate(place.read_bytes().splitlines() if place.exists() else (), 1):
+    for number, line in enumerate(now.documents.get(CHECKPOINTS, b"").splitlines(), 1):
         try:
             body = checked(line, ring)
         except ValueError as why:
@@ -124,14 +160,13 @@ def _check_checkpoints(head: Path, ring: Ring, walk: _Walk, hashes: dict[int, st
             raise _Bad(f"the records are not those that checkpoint {number} vouches for", seq=int(body["from"]))
 
 
-def _check_head(head: Path, ring: Ring, walk: _Walk, hashes: dict[int, str]) -> None:
-    place = head / HEAD
-    if not place.exists():
+def _check_head(now: _Moment, ring: Ring, walk: _Walk, hashes: dict[int, str]) -> None:
+    if HEAD not in now.documents:
         if walk.count:
             raise _Bad("the head is missing")
         return
     try:
-        body = checked(place.read_bytes(), ring)
+        body = checked(now.documents[HEAD], ring)
     except ValueError as why:
         raise _Bad(f"the head {why}", HEAD) from None
     if int(body["count"]) > walk.count:

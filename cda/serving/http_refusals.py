@@ -13,13 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _REASONS = {
     400: "the request is no valid message of the protocol",
-    401: "a valid key is required: Authorization: Bearer KEY",
     403: "this origin is not allowed",
     404: "there is no such session or path",
     406: "the client must accept application/json and text/event-stream",
     413: "the request is too large",
     415: "the request must be application/json",
-    429: "too many failed authentications; wait a minute",
     503: "the server cannot answer now",
     421: "this host is not allowed; see --allow-host",
 }

@@ -18,11 +18,12 @@ from cda.errors import ToolRefusal, UnavailableError
 from cda.ledger import Ledger, LedgerUnavailable
 from cda.ledger.record import Entry
 from cda.serving.arguments import Refused
+from cda.serving.oauth_resource import OAuthResource
 from cda.serving.principal import ANYONE, Principal, Rate
 from cda.serving.rate_limit import LimiterUnavailable, RateLimiter
+from cda.serving.recognition import Identities, Recognition, TooManyFailures
 
 _log = logging.getLogger(__name__)
-FAILED_PEERS = Rate(10, 60)  # failed authentications of one address
 GATES = ("authenticate", "limit", "authorise", "validate", "intent", "sanitise", "outcome")
 
 
@@ -32,14 +33,6 @@ class Denied(Exception):
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
-
-
-class Identities(Protocol):
-    """Whoever recognises the bearer of a secret."""
-
-    def principal(self, secret: str) -> Principal | None:
-        """The caller, or None. Raises UnavailableError when it cannot tell."""
-        ...
 
 
 class Served(Protocol):
@@ -72,6 +65,7 @@ class Call:
     tool: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     principal: Principal | None = None
+    hashed: str | None = None  # of the arguments, for the ledger
     id: str = field(default_factory=lambda: uuid4().hex)
 
 
@@ -89,14 +83,33 @@ class Kernel:
         rate: Rate,
         hasher: Callable[[bytes], str] | None = None,
         cleaner: Callable[[Any], Any] | None = None,
+        resource: OAuthResource | None = None,
     ) -> None:
-        self._tools, self._identities, self._limiter, self._ledger = tools, identities, limiter, ledger
+        self._tools, self._limiter, self._ledger = tools, limiter, ledger
+        self._recognition = Recognition(identities, limiter) if identities is not None else None
         self._rate, self._hasher, self._cleaner = rate, hasher, cleaner
+        self.resource = resource  # what this server is to an authorisation server; None when it takes keys alone
 
     @property
     def keyed(self) -> bool:
         """True when callers must be recognised."""
-        return self._identities is not None
+        return self._recognition is not None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all its tools."""
+        return frozenset(self._tools)
+
+    def knock(self, call: Call) -> Principal:
+        """Who stands at the door of a transport, before a word of the request is read; `admit` asks again inside.
+        Raises Denied, which is on the record when a secret was shown."""
+        try:
+            self.authenticate(call)
+            return _known(call)
+        except Denied as denied:
+            if call.secret:
+                self._refused(call, denied.code)
+            raise
 
     def admit(self, call: Call) -> None:
         """Let a request of the protocol in. Raises Denied, which is on the record when a tool was asked for."""
@@ -141,17 +154,14 @@ class Kernel:
             self._limiter.close()
 
     def authenticate(self, call: Call) -> None:
-        """Who calls. An address with too many failures is not even looked at."""
-        if self._identities is None:
+        """Who calls. A stranger from an address with too many failures is not even looked at."""
+        if self._recognition is None:
             call.principal = ANYONE
             return
-        peer = f"peer:{call.peer}"
         try:
-            if self._limiter and self._limiter.full(peer, FAILED_PEERS):
-                raise Denied("too_many_failures", "too many failed authentications; wait a minute")
-            call.principal = self._identities.principal(call.secret) if call.secret else None
-            if call.principal is None and self._limiter:
-                self._limiter.take(peer, FAILED_PEERS)
+            call.principal = self._recognition.caller(call.peer, call.secret)
+        except TooManyFailures:
+            raise Denied("too_many_failures", "too many failed authentications; wait a minute") from None
         except (UnavailableError, LimiterUnavailable) as fault:
             raise self._broken("authentication", fault) from None
         if call.principal is None:
@@ -177,9 +187,7 @@ class Kernel:
         principal = _known(call)
         if call.tool not in self._tools or not principal.may(call.tool):
             names = ", ".join(self.visible(principal)) or "no tool"
-            raise Denied(
-                "unknown_tool", f"this key may use {names}" if self._identities else f"this server has {names}"
-            )
+            raise Denied("unknown_tool", f"this key may use {names}" if self.keyed else f"this server has {names}")
 
     def validate(self, call: Call, tool: Served) -> Any:
         """With what."""
@@ -210,7 +218,8 @@ class Kernel:
 
     def _refused(self, call: Call, code: str) -> None:
         """A refusal stands, whether or not it can be recorded. Floods of failed keys are not."""
-        if self._ledger is None or call.tool is None or code == "too_many_failures":
+        unread = call.tool is None and code != "unauthenticated"
+        if self._ledger is None or unread or code == "too_many_failures":
             return
         try:
             self._ledger.append(self._entry(call, "refusal", code, None))
@@ -220,10 +229,11 @@ class Kernel:
     def _entry(self, call: Call, kind: str, outcome: str, rows: int | None) -> Entry:
         tool = call.tool if call.tool in self._tools else "unknown"
         principal = call.principal.id if call.principal else "unknown"
-        # What was sent is hashed in one form, so that equal arguments have equal hashes.
-        content = json.dumps(call.arguments, sort_keys=True, default=repr).encode("utf-8", "surrogatepass")
-        hashed = self._hasher(content) if self._hasher else ""
-        return Entry(kind, call.id, principal, str(tool), hashed, outcome, rows)  # type: ignore[arg-type]
+        if call.hashed is None and self._hasher:
+            # What was sent is hashed in one form, so that equal arguments have equal hashes.
+            content = json.dumps(call.arguments, sort_keys=True, default=repr).encode("utf-8", "surrogatepass")
+            call.hashed = self._hasher(content)
+        return Entry(kind, call.id, principal, str(tool), call.hashed or "", outcome, rows)  # type: ignore[arg-type]
 
     @staticmethod
     def _broken(part: str, fault: Exception) -> Denied:

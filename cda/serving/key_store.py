@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any
 
 from cda.errors import UnavailableError, UsageError
-from cda.serving.principal import ALL, Principal, Rate
+from cda.serving.principal import ALL, Lapsed, Principal, Rate
 
 PREFIX = "cda_"
 FORMAT = 1
@@ -58,14 +58,17 @@ class KeyStore:
         self.all()
 
     def principal(self, secret: str, *, today: date | None = None) -> Principal | None:
-        """Who holds this key; None for nobody. Every key is compared, whichever matches, so that time tells nothing."""
+        """Who holds this key; None for nobody. Every key is compared, whichever matches, so that time tells nothing.
+        Raises Lapsed for a key that was revoked or has expired."""
         digest = sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
         day = today or datetime.now(UTC).date()
         found: StoredKey | None = None
         for key in self.all():
             if hmac.compare_digest(key.sha256, digest):
                 found = key
-        return found.principal() if found is not None and found.works_on(day) else None
+        if found is not None and not found.works_on(day):
+            raise Lapsed(found.id)
+        return found.principal() if found is not None else None
 
     def all(self) -> tuple[StoredKey, ...]:
         """The keys as the file has them now."""

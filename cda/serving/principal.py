@@ -30,15 +30,25 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller that was recognised. `tools` None: every tool, said in so many words; empty: none."""
+    """A caller that was recognised. `tools` None: every tool, said in so many words; empty: none. `scopes` are those of
+    an access token, None for the holder of a key."""
 
     id: str
     tools: frozenset[str] | None
     rate: Rate | None = None
+    scopes: tuple[str, ...] | None = None
 
     def may(self, tool: str) -> bool:
         """True when the caller may use the tool."""
         return self.tools is None or tool in self.tools
+
+
+class Lapsed(Exception):
+    """A secret that was good once and is no longer: its holder, `name`, guesses nothing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("lapsed")
+        self.name = name
 
 
 ANYONE = Principal("anyone", None)  # of a server whose data is not personal, run without keys

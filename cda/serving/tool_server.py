@@ -176,7 +176,7 @@ class ToolServer(MCPServer[None]):
         peer, secret = f"stdio:{os.getpid()}", self._stdio_secret
         if ctx.request is not None:
             peer = ctx.request.client.host if ctx.request.client else "unknown"
-            secret = bearer(ctx.request.headers.get("authorization"))
+            secret = bearer(ctx.request.headers.getlist("authorization"))
         call = Call(peer=peer, secret=secret)
         if ctx.method == "tools/call":
             params = ctx.params or {}
@@ -193,9 +193,10 @@ class ToolServer(MCPServer[None]):
             await server.run(reader, writer, server.create_initialization_options())
 
 
-def bearer(header: str | None) -> str | None:
-    """The secret of an Authorization header; None for none, or for another scheme."""
-    scheme, _, secret = (header or "").partition(" ")
+def bearer(headers: Sequence[str]) -> str | None:
+    """The secret of the one Authorization header; None for none, for another scheme, and for two of them: whoever is
+    between here and the client may have looked at the other."""
+    scheme, _, secret = (headers[0] if len(headers) == 1 else "").partition(" ")
     return secret.strip() or None if scheme.lower() == "bearer" else None
 
 

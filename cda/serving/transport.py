@@ -1,6 +1,5 @@
 """How a tool server is reached: stdio, where standard output is protocol and nothing else, or HTTP on the loopback."""
 
-import ipaddress
 import re
 import signal
 import socket
@@ -13,9 +12,11 @@ from io import TextIOWrapper
 import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp
 
 from cda.errors import UnavailableError, UsageError
-from cda.serving.doorman import Doorman, Health
+from cda.serving.addresses import is_loopback
+from cda.serving.doorman import Doorman, Health, Metadata
 from cda.serving.http_refusals import OwnRefusals
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ToolServer
@@ -25,6 +26,18 @@ PATH = "/mcp"
 GRACE_S = 10  # for calls under way when the server is asked to stop
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])\Z")
+
+
+def serve(server: ToolServer, *, wire: TextIOWrapper | None, at: "Http") -> None:
+    """Serve on `wire` (stdio, from `reserve_stdout`) or, without it, on HTTP, until the client goes or a signal comes;
+    then what the kernel holds is closed, the ledger with a signed checkpoint."""
+    try:
+        if wire is None:
+            serve_http(server, at)
+        else:
+            serve_stdio(server, wire)
+    finally:
+        server.kernel.close()
 
 
 def serve_stdio(server: ToolServer, wire: TextIOWrapper) -> None:
@@ -44,9 +57,14 @@ class Http:
     behind_proxy: bool = False
 
     def check(self, *, keyed: bool) -> TransportSecuritySettings:
-        """The rules for Host and Origin. UsageError for a host that is not the loopback without names to be called by,
-        or, where keys travel, without TLS."""
+        """The rules for Host and Origin. UsageError for a host that is not the loopback without names to be called by;
+        where keys travel, without TLS; and where none are asked for, unless a proxy asks instead."""
         security = host_rules(self.host, self.allow_hosts)
+        if not (keyed or is_loopback(self.host) or self.behind_proxy):
+            raise UsageError(
+                "anybody on the network could call this server: give --keys, or say --behind-proxy when a proxy in "
+                "front of this server asks who calls; nothing was opened"
+            )
         if keyed and not (is_loopback(self.host) or self.tls or self.behind_proxy):
             raise UsageError(
                 "keys would cross the network in the clear: give --tls-cert and --tls-key, or say --behind-proxy when "
@@ -64,7 +82,11 @@ def serve_http(server: ToolServer, at: Http) -> None:
     security = at.check(keyed=server.keyed)
     listener = _bind(at.host, at.port)
     app = server.streamable_http_app(host=at.host, streamable_http_path=PATH, transport_security=security)
-    guarded = OwnRefusals(Doorman(app, server.kernel) if server.keyed else app)
+    guarded: ASGIApp = OwnRefusals(app)
+    if server.keyed:
+        guarded = Doorman(guarded, server.kernel)
+    if server.kernel.resource is not None:
+        guarded = Metadata(guarded, server.kernel.resource)
     certificate, key = at.tls or (None, None)
     config = uvicorn.Config(
         Health(guarded),
@@ -124,14 +146,6 @@ def host_rules(host: str, allow_hosts: Sequence[str]) -> TransportSecuritySettin
             for form in (f"{scheme}://{name}", f"{scheme}://{name}:*")
         ],
     )
-
-
-def is_loopback(host: str) -> bool:
-    """True for localhost and for addresses that only this machine can reach."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _bind(host: str, port: int) -> socket.socket:

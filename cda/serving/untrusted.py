@@ -10,9 +10,9 @@ _LINES = {"\u2028": "\n", "\u2029": "\n", "\u0085": "\n", "\r\n": "\n", "\r": "\
 def clean(text: str, limit: int | None = None) -> str:
     """The text without control, zero-width, bidirectional and tag characters, private ones and lone surrogates; line
     and paragraph separators become newlines. At most `limit` characters, the last of them an ellipsis if some went."""
-    for sign, newline in _LINES.items():
-        text = text.replace(sign, newline)
     if not (text.isascii() and text.isprintable()):
+        for sign, newline in _LINES.items():
+            text = text.replace(sign, newline)
         text = "".join(sign for sign in text if sign in _KEPT or unicodedata.category(sign)[0] != "C")
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"

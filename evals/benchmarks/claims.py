@@ -35,6 +35,7 @@ from cda.systems.claims.tools import ClaimsTools
 
 LIMIT_MS = 20.0
 COMMAND = [sys.executable, "-c", "from cda.cli import main; main()", "mcp", "claims"]
+HTTP = (*COMMAND, "--transport", "http", "--port", "0")
 ERA = "2026-07-28"
 Arguments = dict[str, Any]
 
@@ -121,11 +122,10 @@ def measure_stdio(environment: Mapping[str, str], calls: Mapping[str, Sequence[A
 
 
 @contextmanager
-def http_server(environment: Mapping[str, str], log: Path) -> Iterator[str]:
+def http_server(environment: Mapping[str, str], log: Path, command: Sequence[str] = HTTP) -> Iterator[str]:
     """A server on a free port of the loopback; gives host and port."""
     with log.open("wb") as err:
-        command = [*COMMAND, "--transport", "http", "--port", "0"]
-        process = subprocess.Popen(command, env=dict(environment), stdout=subprocess.DEVNULL, stderr=err)
+        process = subprocess.Popen(list(command), env=dict(environment), stdout=subprocess.DEVNULL, stderr=err)
     try:
         while not (found := re.search(r"serving (http\S+)\n", log.read_text(encoding="utf-8"))):
             assert process.poll() is None, log.read_text(encoding="utf-8")

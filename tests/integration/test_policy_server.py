@@ -24,6 +24,7 @@ from cda.systems.coverage.tools import InProcessPolicyTools
 from corpus.store import CorpusStore
 from corpus.store_writer import write_store
 
+PROXIED = ("--host", "0.0.0.0", "--allow-host", "policy.example", "--behind-proxy")  # noqa: S104
 TOOLS = ("search_policies", "get_clause_by_id", "list_policy_versions", "lookup_code", "get_plan_riders")
 
 
@@ -331,7 +332,7 @@ def test_a_host_beyond_the_loopback_without_an_allow_list_is_refused(folder: Pat
 @pytest.mark.promise("server.loopback")
 def test_an_allowed_host_is_answered_and_another_is_not(folder: Path) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}).encode()
-    with http_server(folder, "--host", "0.0.0.0", "--allow-host", "policy.example") as (url, _process):  # noqa: S104
+    with http_server(folder, *PROXIED) as (url, _process):
         there = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
         assert _post(there, JSON | {"Host": "policy.example"}, body)[0] == 200
         assert _post(there, JSON, body)[0] == 421

@@ -4,11 +4,10 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from typing import Any
 
-from cda.errors import UnavailableError
-from cda.serving.guarded import guarded
+from cda.serving.guarded import guarded, stdio_key
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ServedTool, ToolServer
-from cda.serving.transport import Http, serve_http, serve_stdio
+from cda.serving.transport import Http, serve
 from cda.settings import Settings
 from cda.systems.claims.contracts import (
     Claim,
@@ -51,17 +50,10 @@ def run_claims_server(settings: Settings, *, wire: TextIOWrapper | None, at: Htt
     the ledger is closed with a signed checkpoint."""
     if wire is None:
         at.check(keyed=True)  # refuse before anything is opened
-    elif settings.api_key is None:
-        raise UnavailableError("over stdio the caller's key is CDA_API_KEY; make one with `cda keys make`")
+    else:
+        stdio_key(settings)
     log_quietly()
-    server = claims_server(settings)
-    try:
-        if wire is None:
-            serve_http(server, at)
-        else:
-            serve_stdio(server, wire)
-    finally:
-        server.kernel.close()
+    serve(claims_server(settings), wire=wire, at=at)
 
 
 def served(tools: ClaimsTools) -> tuple[ServedTool[Any], ...]:

@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -392,3 +394,56 @@ def test_an_append_costs_the_same_however_long_the_ledger_is(tmp_path: Path, mon
         ledger.append(entry(number))
 
     assert read == [], "its own records are never read again"
+
+
+@pytest.mark.promise("ledger.tamper")
+def test_a_ledger_that_servers_write_to_is_verified_as_it_stands_between_two_writes(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    stop = threading.Event()
+
+    def write(number: int) -> None:
+        ledger = place.open()
+        while not stop.is_set():
+            ledger.append(entry(number))
+            number += 1
+
+    with ThreadPoolExecutor(3) as pool:
+        writing = [pool.submit(write, 1000 * number) for number in range(3)]
+        verdicts = [place.verdict() for _ in range(60)]
+        stop.set()
+        for each in writing:
+            each.result()
+
+    assert [verdict.fault for verdict in verdicts] == [None] * 60
+    assert verdicts[-1].records > verdicts[0].records
+
+
+@pytest.mark.promise("ledger.tamper")
+def test_a_head_that_was_taken_away_under_a_ledger_is_not_made_anew(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    ledger = place.open()
+    ledger.append(entry(1))
+    (place.head / "head.json").unlink()
+
+    with pytest.raises(LedgerUnavailable):
+        ledger.append(entry(2))
+    assert not (place.head / "head.json").exists()
+
+
+@pytest.mark.promise("ledger.tamper")
+def test_a_process_that_dies_after_its_very_first_record_leaves_a_ledger_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path)
+    dying = place.open()
+
+    def dies(*_arguments: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(dying, "_sign_head", dies)
+    with pytest.raises(SystemExit):
+        dying._write([entry(1)])
+
+    assert place.verdict().sound
+    place.open().append(entry(2))
+    assert (place.verdict().sound, place.verdict().records) == (True, 2)

@@ -249,3 +249,36 @@ def test_what_went_wrong_inside_is_told_to_the_log_alone(tmp_path: Path, monkeyp
     with pytest.raises(Denied, match="its log names the part") as denied:
         world.kernel.answer(call)
     assert CANARY not in str(denied.value)
+
+
+@pytest.mark.promise("kernel.limits")
+def test_a_guesser_on_a_shared_address_does_not_shut_out_whoever_was_there_before(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert world.call(world.all) == {"text": "xend"}
+
+    assert [world.call("cda_guess") for _ in range(11)][-1] == "too_many_failures"
+
+    assert world.call(world.all) == {"text": "xend"}
+    assert world.call(world.one) == "too_many_failures", "a key that was not seen yet waits"
+    revoke_key(world.key_file, "everything")
+    assert world.call(world.all) == "unauthenticated", "who is known must still hold a key that works"
+
+
+@pytest.mark.promise("kernel.limits")
+def test_a_revoked_key_that_is_shown_again_and_again_shuts_out_itself_alone(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    revoke_key(world.key_file, "one")
+
+    told = [world.call(world.one) for _ in range(12)]
+
+    assert told == ["unauthenticated"] * 10 + ["too_many_failures"] * 2
+    assert world.call(world.all) == {"text": "xend"}
+    assert [kind for kind, *_ in world.told()].count("refusal") == 10
+
+
+@pytest.mark.promise("kernel.limits")
+def test_who_shows_nothing_guesses_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path)
+
+    assert {world.call(None) for _ in range(20)} == {"unauthenticated"}
+    assert world.call(world.all) == {"text": "xend"}

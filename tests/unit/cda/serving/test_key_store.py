@@ -8,7 +8,7 @@ import pytest
 
 from cda.errors import UnavailableError, UsageError
 from cda.serving.key_store import PREFIX, KeyStore, make_key
-from cda.serving.principal import Rate
+from cda.serving.principal import Lapsed, Rate
 
 pytestmark = pytest.mark.promise("kernel.keys")
 
@@ -51,7 +51,8 @@ def test_a_key_works_to_the_end_of_its_last_day(tmp_path: Path) -> None:
     store = KeyStore(file)
 
     assert store.principal(secret, today=date(2026, 3, 31)) is not None
-    assert store.principal(secret, today=date(2026, 4, 1)) is None
+    with pytest.raises(Lapsed):
+        store.principal(secret, today=date(2026, 4, 1))
 
 
 def test_a_replaced_key_works_for_the_overlap_and_no_longer(tmp_path: Path) -> None:
@@ -61,7 +62,8 @@ def test_a_replaced_key_works_for_the_overlap_and_no_longer(tmp_path: Path) -> N
     store, today = KeyStore(file), datetime.now(UTC).date()
 
     assert store.principal(old, today=today + timedelta(days=3)) is not None
-    assert store.principal(old, today=today + timedelta(days=4)) is None
+    with pytest.raises(Lapsed):
+        store.principal(old, today=today + timedelta(days=4))
     assert store.principal(new, today=today + timedelta(days=4)) is not None
     with pytest.raises(UsageError, match="no key of this id"):
         make_key(file, key_id="c", tools=["all"], replaces="nobody")

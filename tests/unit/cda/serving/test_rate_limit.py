@@ -1,5 +1,6 @@
 """The sliding window, over threads and processes."""
 
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,40 @@ def test_a_refused_call_is_not_counted_and_names_are_apart(tmp_path: Path) -> No
     assert limiter.full("a", Rate(1, 10))
     now[0] = 10.0
     assert limiter.take("a", Rate(1, 10))
+
+
+@pytest.mark.parametrize("jump", [-3600.0, -1.0, 3600.0])
+def test_a_clock_that_jumps_shuts_nobody_out_for_longer_than_the_window(tmp_path: Path, jump: float) -> None:
+    now = [10_000.0]
+    limiter = RateLimiter(tmp_path / "rate.sqlite", clock=lambda: now[0])
+    assert [limiter.take("a", Rate(2, 10)) for _ in range(3)] == [True, True, False]
+
+    now[0] += jump
+    assert limiter.take("a", Rate(2, 10)) is (jump > 0)
+    assert limiter.full("a", Rate(2, 10)) is (jump < 0)
+    now[0] += 10.0
+    assert limiter.take("a", Rate(2, 10))
+
+
+def test_what_no_window_needs_is_forgotten(tmp_path: Path) -> None:
+    now = [0.0]
+    limiter = RateLimiter(tmp_path / "rate.sqlite", clock=lambda: now[0])
+    for _ in range(1000):
+        now[0] += 1.0
+        assert limiter.take("a", Rate(5, 5))
+    limiter.take("b", Rate(1, 1))
+    limiter.close()
+
+    with sqlite3.connect(tmp_path / "rate.sqlite") as looking:
+        (held,) = looking.execute("SELECT count(*) FROM passed").fetchone()
+    looking.close()
+    assert held < 100
+    now[0] += 200_000.0
+    later = RateLimiter(tmp_path / "rate.sqlite", clock=lambda: now[0])
+    assert later.take("a", Rate(5, 5))
+    with sqlite3.connect(tmp_path / "rate.sqlite") as looking:
+        assert looking.execute("SELECT count(*) FROM passed").fetchone() == (1,)
+    looking.close()
 
 
 def test_two_processes_of_fifty_threads_pass_exactly_the_limit(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 
 from cda.errors import UnavailableError, UsageError
+from cda.serving.addresses import is_loopback
 from cda.serving.tool_server import ToolServer
-from cda.serving.transport import Http, host_rules, is_loopback, serve_http
+from cda.serving.transport import Http, host_rules, serve_http
 
 pytestmark = pytest.mark.promise("server.loopback")
 
@@ -49,6 +50,8 @@ def test_a_taken_port_is_unavailable_and_says_what_to_do() -> None:
     ("at", "keyed", "words"),
     [
         (Http(host="192.0.2.1"), False, "--allow-host"),
+        (Http(host="192.0.2.1", allow_hosts=("a.example",)), False, "--keys"),
+        (Http(host="192.0.2.1", allow_hosts=("a.example",), tls=("c", "k")), False, "--keys"),
         (Http(host="192.0.2.1", allow_hosts=("a.example",)), True, "--tls-cert"),
         (Http(allow_hosts=("https://a.example",)), False, "bare host name"),
     ],
