@@ -15,6 +15,7 @@ from cda.serving.transport import Http, serve_http, serve_stdio
 from cda.serving.wire import reserve_stdout
 from cda.settings import Settings
 from cda.systems.coverage.loading_search import LoadingSearch
+from cda.systems.coverage.setting_up import to_stderr
 from cda.systems.coverage.tool_arguments import (
     GetClauseByIdArguments,
     GetPlanRidersArguments,
@@ -87,7 +88,7 @@ def run_policy_server(
 def _open_search(settings: Settings, store: CorpusStore) -> PolicySearch:
     if settings.embedder == "minilm-int8-dynamic":
         raise UsageError("CDA_EMBEDDER: the server searches with minilm-int8 or tfidf")
-    return open_policy_search(settings, store)
+    return open_policy_search(settings, store, say=to_stderr)
 
 
 def _served(tools: PolicyTools) -> tuple[ServedTool[Any], ...]:
