@@ -57,11 +57,16 @@ def require_id_length(record_id: str, kept: str, capabilities: Capabilities) -> 
 
 def checked_query(capabilities: Capabilities, spec: IndexSpec, vectors: Vectors, k: int, where: Where) -> list[Vector]:
     """The query vectors with norm 1; raises before any work for a k, a vector or a filter that cannot be served."""
-    if type(k) is not int or not 1 <= k <= capabilities.max_k:
-        raise ValueError(f"k must be in 1..{capabilities.max_k}")
+    require_k(capabilities, k)
     check_fields(where, spec.schema)
     require_filter(capabilities, where)
     return [unit(vector, spec.dim) for vector in vectors]
+
+
+def require_k(capabilities: Capabilities, k: int) -> None:
+    """ValueError unless that many hits can be asked for."""
+    if type(k) is not int or not 1 <= k <= capabilities.max_k:
+        raise ValueError(f"k must be in 1..{capabilities.max_k}")
 
 
 def require_filter(capabilities: Capabilities, where: Where) -> None:

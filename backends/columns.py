@@ -80,12 +80,11 @@ class Columns:
         return self._mask(where, start, self.rows if stop is None else stop)
 
     def _mask(self, where: Where, start: int, stop: int) -> Mask:  # noqa: PLR0911 - one return a node
-        none = np.zeros(stop - start, dtype=np.bool_)
         match where:
             case Everything():
-                return ~none
+                return np.ones(stop - start, dtype=np.bool_)
             case Nothing():
-                return none
+                return np.zeros(stop - start, dtype=np.bool_)
             case All(parts):
                 return reduce(np.logical_and, [self._mask(part, start, stop) for part in parts])
             case AnyOf(parts):
@@ -93,6 +92,7 @@ class Columns:
             case Eq(field, value):
                 return self._equal(field, value, start, stop)
             case In(field, texts):
+                none = np.zeros(stop - start, dtype=np.bool_)
                 return reduce(np.logical_or, [self._equal(field, text, start, stop) for text in texts], none)
             case Le(field, bound):
                 return np.asarray(self.arrays[field.name][start:stop] <= bound)

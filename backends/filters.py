@@ -147,7 +147,7 @@ def check_fields(where: Where, schema: Schema) -> None:
             for part in parts:
                 check_fields(part, schema)
         case Eq(field) | In(field) | Le(field) | Ge(field) | Contains(field):
-            if schema[field.name] != field:
+            if (known := schema[field.name]) is not field and known != field:
                 raise InvalidFilter(f"field {field.name!r} is of another kind in collection {schema.name!r}")
         case Everything() | Nothing():
             pass

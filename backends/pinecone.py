@@ -5,17 +5,13 @@ what every other verb looks for, so an unknown namespace is an error and never a
 again is also how a deletion gets a log position, since the library tells none for it.
 """
 
-import threading
-import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from backends.asciiids import decoded, encoded
+from backends.asciiids import encoded
 from backends.base import (
     Capabilities,
-    Hit,
     IndexSpec,
     Record,
     Scanned,
@@ -28,15 +24,17 @@ from backends.base import (
     WriteReport,
 )
 from backends.batching import batches
-from backends.checks import checked_query, require_spec
+from backends.checks import checked_query, checked_records, require_spec
 from backends.deadlines import Call
-from backends.errors import BackendError, BackendUnavailable, IndexAbsent, IndexMismatch
+from backends.errors import BackendError, IndexMismatch
 from backends.filters import Where
 from backends.pinecone_config import PineconeConfig
 from backends.pinecone_filters import MAX_IN_VALUES, compile_filter
-from backends.pinecone_records import HASH, MARKER, marker, scanned, size, told_by
-from backends.pinecone_service import LIST_PAGE, Answer, Match, PineconeService
-from backends.pinecone_writing import NOTHING, UNKNOWN, Upload
+from backends.pinecone_ranking import Ranking
+from backends.pinecone_records import MARKER, scanned
+from backends.pinecone_service import LIST_PAGE, Match, PineconeService
+from backends.pinecone_targets import Targets, absent
+from backends.pinecone_writing import NOTHING, Upload
 
 # Limits: https://docs.pinecone.io/reference/api/database-limits (upsert 2 MB and 1,000 records, 40 KB of metadata,
 # ids of 512 characters, 1,000 ids a deletion); max_k is the local backend's, so that a change of backend changes
@@ -58,8 +56,6 @@ CAPABILITIES = Capabilities(
 )
 _IDS_A_DELETE = 1_000
 _URL_BYTES = 6_000  # of ids in a fetch, which names them in its address
-_MARGIN = 16  # candidates beyond k, so that ties at the k-th place are ours to break
-_DEEPEST = 10_000  # the service's largest top_k
 
 
 class PineconeBackend:
@@ -68,9 +64,7 @@ class PineconeBackend:
     def __init__(self, config: PineconeConfig) -> None:
         self._service = PineconeService(config)
         self._release = weakref.finalize(self, self._service.close)  # also when nobody closes it, and at the end
-        self._prefix = f"{config.namespace}."
-        self._known: dict[str, TargetInfo] = {}
-        self._lock = threading.Lock()
+        self._targets = Targets(self._service, f"{config.namespace}.")
         self._closed = False
 
     def capabilities(self) -> Capabilities:
@@ -80,10 +74,7 @@ class PineconeBackend:
     def targets(self) -> tuple[str, ...]:
         """See `VectorBackend.targets`; namespaces that do not begin with the configured name are not looked at."""
         self._require_open()
-        if self._service.index_facts() is None:
-            return ()
-        found = self._service.namespaces()
-        return tuple(sorted(name.removeprefix(self._prefix) for name in found if name.startswith(self._prefix)))
+        return self._targets.names()
 
     def describe(self, target: str) -> TargetInfo | None:
         """See `VectorBackend.describe`; the count lags behind writes."""
@@ -91,7 +82,7 @@ class PineconeBackend:
         if self._service.index_facts() is None:
             return None
         counted = self._service.begin_namespaces()
-        info = self._told(target, self._service.begin_fetch(namespace, [MARKER]))
+        info = self._targets.asked(target)
         if info is None:
             return None
         count = self._service.finished("count the namespaces", counted).get(namespace, 1) - 1
@@ -99,7 +90,7 @@ class PineconeBackend:
 
     def ensure(self, target: str, spec: IndexSpec) -> TargetInfo:
         """See `VectorBackend.ensure`; makes the index too when there is none."""
-        namespace = self._namespace(target)
+        self._require_open()
         facts = self._service.index_facts() or self._service.create_index(spec.dim)
         if facts.dim != spec.dim:
             raise IndexMismatch(
@@ -108,7 +99,7 @@ class PineconeBackend:
             )
         info = self.describe(target)
         if info is None:
-            info = self._made(target, namespace, spec)
+            info = self._targets.made(target, spec)
         require_spec(info, spec)
         return info
 
@@ -123,7 +114,7 @@ class PineconeBackend:
         """See `VectorBackend.upsert`. Four requests are under way at once. A service that does not answer ends the
         whole with BackendUnavailable, after the batches under way were reported."""
         upload = Upload(self._service, self._opened(target, spec), on_batch)
-        return upload.written(spec, records, CAPABILITIES)
+        return upload.written(checked_records(spec, records), CAPABILITIES)
 
     def delete(self, target: str, spec: IndexSpec, ids: Sequence[str], *, foreign: Sequence[str] = ()) -> WriteReport:
         """See `VectorBackend.delete`; the target's own marker is never among what is removed."""
@@ -135,7 +126,7 @@ class PineconeBackend:
             part = names[start : start + _IDS_A_DELETE]
             self._service.finished("delete", self._service.begin_delete(namespace, [kept for _, kept in part]))
             accepted += [told for told, _ in part]
-        return WriteReport(tuple(accepted), (), str(self._mark(namespace, spec) if accepted else NOTHING))
+        return WriteReport(tuple(accepted), (), str(self._targets.mark(target, spec) if accepted else NOTHING))
 
     def scan(self, target: str, spec: IndexSpec, *, after: str | None = None, limit: int = 1000) -> ScanPage:
         """See `VectorBackend.scan`: ids by listing, hashes and fields by fetching them."""
@@ -163,54 +154,36 @@ class PineconeBackend:
 
     def wait_visible(self, target: str, token: str, *, deadline_s: float) -> Visibility:
         """See `VectorBackend.wait_visible`: asks until an answer tells that it saw the log up to the token."""
-        namespace = self._namespace(target)
-        wanted, info = int(token), self._known.get(target) or self.describe(target)
+        self._require_open()
+        info = self._targets.known(target) or self.describe(target)
         if info is None:
-            raise _absent(target)
-        if wanted == UNKNOWN:
-            return Visibility(confirmed=False, why="the service told no log position for the write")
-        ends, pause = time.monotonic() + deadline_s, 0.02
-        while True:
-            probe = self._service.begin_query(namespace, [1.0] + [0.0] * (info.dim - 1), 1, None)
-            seen = self._service.finished("query", probe).reconciled
-            if seen is not None and seen >= wanted:
-                return Visibility(confirmed=True)
-            if time.monotonic() + pause > ends:
-                at = "no log position" if seen is None else f"log position {seen}"
-                return Visibility(False, f"answers show {at} after {deadline_s:g} s, the write is at {wanted}")
-            time.sleep(pause)
-            pause = min(2 * pause, 1.0)
+            raise absent(target)
+        return self._targets.seen(target, int(token), [1.0] + [0.0] * (info.dim - 1), deadline_s)
 
     def search(self, target: str, spec: IndexSpec, vectors: Vectors, *, k: int, where: Where) -> list[SearchPage]:
         """See `VectorBackend.search`. The first search of a target also asks for its marker, in the same moment."""
         namespace = self._namespace(target)
-        self._require_index(target)
+        self._targets.require_index(target)
         units = checked_query(CAPABILITIES, spec, vectors, k, where)
         compiled = compile_filter(where, spec.schema)
         asked = [vector.tolist() for vector in units] if compiled is not None else []
-        info = self._known.get(target)
-        marker_call = None if info else self._service.begin_fetch(namespace, [MARKER])
-        calls = [self._service.begin_query(namespace, vector, k + _MARGIN, compiled) for vector in asked]
+        info = self._targets.known(target)
+        marker_call = None if info else self._targets.begin_asking(target)
+        rankings = [Ranking(self._service, namespace, vector, compiled, k) for vector in asked]
         if marker_call is not None:
-            info = self._told(target, marker_call)
+            info = self._targets.told(target, marker_call)
         if info is None:
-            raise _absent(target)
+            raise absent(target)
         require_spec(info, spec)
-        pages = [
-            self._page(namespace, vector, compiled, k, self._service.finished("query", call))
-            for vector, call in zip(asked, calls, strict=True)
-        ]
+        pages = [SearchPage(ranking.hits(), None, CAPABILITIES.exact) for ranking in rankings]
         if pages and not any(page.hits for page in pages):
-            with self._lock:  # nobody there, or no target any more
-                self._known.pop(target, None)
-            self._opened(target, spec)
+            self._targets.reopened(target, spec)
         return pages or [SearchPage((), None, CAPABILITIES.exact) for _ in units]
 
     def drop(self, target: str) -> None:
         """See `VectorBackend.drop`; the index itself stays."""
         namespace = self._namespace(target)
-        with self._lock:
-            self._known.pop(target, None)
+        self._targets.forget(target)
         if self._service.index_facts() is not None:
             self._service.drop_namespace(namespace)
 
@@ -223,93 +196,14 @@ class PineconeBackend:
         self._closed = True
         self._release()
 
-    def _page(
-        self, namespace: str, vector: list[float], where: Mapping[str, Any] | None, k: int, answer: Answer
-    ) -> SearchPage:
-        """The k best with ties by id. More candidates are asked for while the last one ties with the k-th, and while
-        strangers in the namespace leave fewer than k of ours."""
-        depth = k + _MARGIN
-        while True:
-            found = sorted(_ours(answer.matches), key=lambda one: one[:2])
-            told_all = len(answer.matches) < depth or depth == _DEEPEST
-            if told_all or (len(found) >= k and found[k - 1][0] != found[-1][0]):
-                break
-            depth = min(4 * depth, _DEEPEST)
-            answer = self._service.finished("query", self._service.begin_query(namespace, vector, depth, where))
-        hits = (Hit(name, 0.0 - lower, rank, content) for rank, (lower, name, content) in enumerate(found[:k], 1))
-        return SearchPage(tuple(hits), None, CAPABILITIES.exact)
-
-    @property
-    def _patience(self) -> float:
-        return self._service.config.write_deadline_s
-
-    def _told(self, target: str, fetch: Call[tuple[Match, ...]]) -> TargetInfo | None:
-        """What the marker tells, remembered; None when there is none."""
-        found = self._service.finished("fetch", fetch)
-        with self._lock:
-            if not found:
-                self._known.pop(target, None)
-                return None
-            self._known[target] = told_by(found[0].metadata, target, 0)
-            return self._known[target]
-
-    def _made(self, target: str, namespace: str, spec: IndexSpec) -> TargetInfo:
-        """Write the marker and wait until it is seen. What others wrote into the namespace is not taken over."""
-        if namespace in self._service.namespaces() and self._service.list_ids(namespace, None, 1)[0]:
-            raise IndexMismatch(
-                f"the namespace {namespace!r} holds vectors that cda did not write; set CDA_PINECONE_NAMESPACE"
-            )
-        self._mark(namespace, spec)
-        ends, pause = time.monotonic() + self._patience, 0.02
-        while (info := self.describe(target)) is None:
-            if time.monotonic() + pause > ends:
-                raise BackendUnavailable(f"target {target!r} was made and is not seen yet; try again in a minute")
-            time.sleep(pause)
-            pause = min(2 * pause, 1.0)
-        return info
-
-    def _mark(self, namespace: str, spec: IndexSpec) -> int:
-        return self._service.finished(
-            "mark", self._service.begin_upsert(namespace, [marker(spec)], size(marker(spec)))
-        )[1]
-
     def _opened(self, target: str, spec: IndexSpec) -> str:
-        """The namespace of a target that is there and made with this spec."""
-        namespace = self._namespace(target)
-        self._require_index(target)
-        info = self._known.get(target) or self._told(target, self._service.begin_fetch(namespace, [MARKER]))
-        if info is None:
-            raise _absent(target)
-        require_spec(info, spec)
-        return namespace
-
-    def _require_index(self, target: str) -> None:
-        if self._service.index_facts() is None:
-            raise IndexAbsent(
-                f"there is no Pinecone index {self._service.config.index!r}, and so no target {target!r} in it; check "
-                "CDA_PINECONE_INDEX and the key's project, or run `cda corpus index --backend pinecone`, which makes it"
-            )
+        self._require_open()
+        return self._targets.opened(target, spec)
 
     def _namespace(self, target: str) -> str:
         self._require_open()
-        if not target or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in target) or target[0] == ".":
-            raise BackendError("a target is named with ASCII letters, digits, '-', '_' and '.', not '.' first")
-        return self._prefix + target
+        return self._targets.namespace(target)
 
     def _require_open(self) -> None:
         if self._closed:
             raise BackendError("the pinecone backend is closed")
-
-
-def _ours(matches: Iterable[Match]) -> Iterator[tuple[float, str, str]]:
-    """(negative score, id, content hash) of the matches that were written here."""
-    for match in matches:
-        record_id, content_hash = decoded(match.id), match.metadata.get(HASH)
-        if record_id is not None and isinstance(content_hash, str):
-            yield -round(min(1.0, max(-1.0, match.score)), 6), record_id, content_hash
-
-
-def _absent(target: str) -> IndexAbsent:
-    return IndexAbsent(
-        f"there is no target {target!r} in the Pinecone index; run `cda corpus index --backend pinecone`"
-    )

@@ -10,20 +10,28 @@ from backends.asciiids import decoded, encoded
 from backends.base import IndexSpec, Record, Scanned, TargetInfo, Vector
 from backends.errors import IndexMismatch, InvalidRecord
 from backends.schema import Kind, Meta, Schema, Value
+from backends.sparse import SparseRecord, SparseVector
 
 HASH = "record_hash"
 MARKER = "%target"  # no record's id is ever encoded like this
 _FORMAT = 1
 
 
-def stored(record: Record) -> dict[str, Any]:
+def stored(record: Record | SparseRecord) -> dict[str, Any]:
     """The vector, with its metadata, that is sent. Every value is a string, a whole number or a list of strings."""
     metadata: dict[str, Any] = {HASH: record.content_hash}
     for name, value in record.meta.items():
         metadata[name] = list(value) if isinstance(value, tuple) else value
     if any(value is None for value in metadata.values()):  # the service would drop the key without a word
         raise InvalidRecord(f"record {record.id!r} holds a field without a value")
+    if isinstance(record, SparseRecord):
+        return {"id": encoded(record.id), "sparse_values": kept_sparse(record.vector), "metadata": metadata}
     return {"id": encoded(record.id), "values": shortest(record.vector), "metadata": metadata}
+
+
+def kept_sparse(vector: SparseVector) -> dict[str, Any]:
+    """The vector as it is sent."""
+    return {"indices": list(vector.places), "values": list(vector.values)}
 
 
 def size(value: object) -> int:
@@ -52,8 +60,11 @@ def scanned(kept_id: str, metadata: Mapping[str, Any], schema: Schema) -> Scanne
 
 
 def marker(spec: IndexSpec) -> dict[str, Any]:
-    """The record of the target itself. It has none of the schema's fields, so no filter ever admits it."""
+    """The record of the target itself. It has none of the schema's fields, so no filter ever admits it. The vectors of
+    a spec without a dimension are sparse."""
     told = {"cda_format": _FORMAT, "cda_embedder": spec.embedder, "cda_dim": spec.dim, "cda_schema": spec.schema.digest}
+    if not spec.dim:
+        return {"id": MARKER, "sparse_values": {"indices": [0], "values": [1.0]}, "metadata": told}
     return {"id": MARKER, "values": [1.0] + [0.0] * (spec.dim - 1), "metadata": told}
 
 

@@ -1,35 +1,41 @@
-"""Pinecone's client library, wrapped: its objects become our values here, its errors ours, and nothing of it leaves.
+"""One Pinecone index through the wrapped client library: its objects become our values here, and nothing of it leaves.
 
-Written for pinecone 9.1 to 10: index creation by keywords, the vectors API, attribute access only. The library tries a
-request up to four times by itself; `backends.deadlines` bounds the whole by wall clock and goes on where it gives up.
+Written for pinecone 9.1 to 10: index creation by keywords, the vectors API, attribute access only.
 """
 
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal
 
-from pinecone import Index, Pinecone, ServerlessSpec
+from pinecone import Index, ServerlessSpec
 from pinecone.errors import exceptions as sdk
-from pinecone.models.inference.embed import DenseEmbedding
 from pinecone.models.response_info import ResponseInfo
 
-from backends.base import Usage
-from backends.deadlines import Call, DeadlineOver, start
-from backends.errors import AccessRefused, BackendUnavailable, IndexAbsent, IndexMismatch
+from backends.deadlines import Call
+from backends.errors import BackendUnavailable, IndexAbsent, IndexMismatch
+from backends.pinecone_client import ATTEMPTS, PineconeClient
 from backends.pinecone_config import PineconeConfig
-from backends.pinecone_errors import PASSING, translated, unavailable
-
-T = TypeVar("T")
+from backends.pinecone_records import kept_sparse
+from backends.sparse import SparseVector
 
 LIST_PAGE = 100  # ids a page: pinecone 10.2 refuses more
-_ATTEMPTS = 4  # of the library for one request
 # The headers of log positions, newest name first; 9.1 reads only the older ones itself.
 _WRITTEN_AT = ("x-pinecone-request-lsn", "x-pinecone-lsn-committed")
 _SEEN_UP_TO = ("x-pinecone-max-indexed-lsn", "x-pinecone-lsn-reconciled")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKind:
+    """What the vectors of an index are, and how they are compared."""
+
+    vectors: Literal["dense", "sparse"]
+    metric: Literal["cosine", "dotproduct"]
+
+
+DENSE = IndexKind("dense", "cosine")
+SPARSE = IndexKind("sparse", "dotproduct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,7 @@ class IndexFacts:
 
     host: str
     dim: int | None
+    vectors: str
     metric: str | None
     ready: bool
 
@@ -59,35 +66,14 @@ class Answer:
     reconciled: int | None
 
 
-class PineconeService:
-    """One index of one account. Every verb may raise BackendUnavailable, AccessRefused, IndexAbsent or BackendError;
-    verbs that `begin_` return at once and raise from `finished`."""
+class PineconeService(PineconeClient):
+    """One index of one account. Every verb that asks it may also raise IndexAbsent and IndexMismatch."""
 
-    def __init__(self, config: PineconeConfig) -> None:
-        self.config = config
-        self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="pinecone")
-        self._lock = threading.Lock()
-        self._counting = threading.Lock()
+    def __init__(self, config: PineconeConfig, kind: IndexKind = DENSE) -> None:
+        super().__init__(config)
+        self._kind = kind
         self._index: Index | None = None
         self._facts: IndexFacts | None = None
-        self._usage = Usage()
-        key = config.api_key.get_secret_value()
-        if not key.isascii() or not key.isprintable() or key != key.strip() or not key:
-            raise AccessRefused("the key in PINECONE_API_KEY holds blanks or other signs that no key has")
-        self._client = Pinecone(
-            api_key=key,
-            host=config.host,
-            timeout=config.read_deadline_s / _ATTEMPTS,
-            connection_pool_maxsize=32,
-        )
-
-    def __repr__(self) -> str:
-        return f"PineconeService(index={self.config.index!r})"
-
-    @property
-    def usage(self) -> Usage:
-        """Counted since the object was made."""
-        return self._usage
 
     # control plane
 
@@ -98,8 +84,8 @@ class PineconeService:
                 self._facts = self._read("describe the index", self._described)
             return self._facts
 
-    def create_index(self, dim: int) -> IndexFacts:
-        """Make the serverless index and wait until it is ready."""
+    def create_index(self, dim: int | None) -> IndexFacts:
+        """Make the serverless index and wait until it is ready. A sparse one has no dimension."""
         config = self.config
 
         def create() -> None:
@@ -108,7 +94,8 @@ class PineconeService:
                 self._client.indexes.create(
                     name=config.index,
                     dimension=dim,
-                    metric="cosine",
+                    metric=self._kind.metric,
+                    vector_type=self._kind.vectors,
                     spec=ServerlessSpec(cloud=config.cloud, region=config.region),
                     deletion_protection="enabled" if config.deletion_protection else "disabled",
                     tags={**config.tags, "made-by": "cda"},
@@ -131,20 +118,24 @@ class PineconeService:
             model = self._client.indexes.describe(self.config.index)
         except sdk.NotFoundError:
             return None
-        return IndexFacts(str(model.host or ""), model.dimension, str(model.metric), bool(model.status.ready))
+        kind, metric = str(model.vector_type), str(model.metric)
+        return IndexFacts(str(model.host or ""), model.dimension, kind, metric, bool(model.status.ready))
 
     # data plane
 
     def begin_query(
-        self, namespace: str, vector: Sequence[float], k: int, where: Mapping[str, Any] | None
+        self, namespace: str, vector: Sequence[float] | SparseVector, k: int, where: Mapping[str, Any] | None
     ) -> Call[Answer]:
         """Ask for the k nearest under a filter."""
         index = self._data()
+        asked: dict[str, Any] = (
+            {"sparse_vector": kept_sparse(vector)} if isinstance(vector, SparseVector) else {"vector": list(vector)}
+        )
 
         def query() -> Answer:
             found = index.query(
                 top_k=k,
-                vector=list(vector),
+                **asked,
                 namespace=namespace,
                 filter=dict(where) if where is not None else None,
                 include_metadata=True,
@@ -158,7 +149,7 @@ class PineconeService:
     def begin_upsert(self, namespace: str, vectors: Sequence[Mapping[str, Any]], size: int) -> Call[tuple[int, int]]:
         """Write vectors; the service's own count of them, and the log position (-1 when it told none)."""
         index = self._data()
-        timeout = self.config.write_deadline_s / _ATTEMPTS
+        timeout = self.config.write_deadline_s / ATTEMPTS
 
         def upsert() -> tuple[int, int]:
             told = index.upsert(vectors=list(vectors), namespace=namespace, timeout=timeout)
@@ -184,7 +175,7 @@ class PineconeService:
         index = self._data()
 
         def delete() -> None:
-            index.delete(ids=list(ids), namespace=namespace, timeout=self.config.write_deadline_s / _ATTEMPTS)
+            index.delete(ids=list(ids), namespace=namespace, timeout=self.config.write_deadline_s / ATTEMPTS)
             self._count()
 
         return self._begin(delete, self.config.write_deadline_s)
@@ -222,64 +213,16 @@ class PineconeService:
 
         def drop() -> None:
             with suppress(sdk.NotFoundError):
-                index.delete_namespace(name=namespace, timeout=self.config.write_deadline_s / _ATTEMPTS)
+                index.delete_namespace(name=namespace, timeout=self.config.write_deadline_s / ATTEMPTS)
             self._count()
 
         self._write("drop a namespace", drop)
 
-    # hosted models, on the control plane's host
-
-    def begin_embed(self, model: str, texts: list[str], kind: str, dim: int | None) -> Call[list[list[float]] | None]:
-        """One vector a text; None when the service refuses the texts as they are. Nothing is cut."""
-        parameters: dict[str, Any] = {"input_type": kind, "truncate": "NONE"}
-        if dim is not None:
-            parameters["dimension"] = dim
-
-        with self._lock:  # made on first use: two threads would make two, and one would stay open
-            inference = self._client.inference
-
-        def embed() -> list[list[float]] | None:
-            try:
-                found = inference.embed(model=model, inputs=texts, parameters=parameters)
-            except sdk.ApiError as error:
-                if error.status_code in (400, 413, 422):
-                    return None
-                raise
-            self._count(bytes_sent=sum(len(text.encode("utf-8")) for text in texts))
-            return [list(one.values) for one in found.data if isinstance(one, DenseEmbedding)]
-
-        return self._begin(embed, self.config.write_deadline_s)
-
-    def begin_rerank(self, model: str, query: str, texts: list[str]) -> Call[dict[int, float]]:
-        """The score of each text by its position."""
-
-        with self._lock:  # made on first use: two threads would make two, and one would stay open
-            inference = self._client.inference
-
-        def rerank() -> dict[int, float]:
-            found = inference.rerank(
-                model=model, query=query, documents=[{"text": text} for text in texts], return_documents=False
-            )
-            self._count(bytes_sent=sum(len(text.encode("utf-8")) for text in texts))
-            return {one.index: float(one.score) for one in found.data}
-
-        return self._begin(rerank, self.config.read_deadline_s)
-
-    def finished(self, what: str, call: Call[T]) -> T:
-        """The result of begun work; `what` names it in an error."""
-        try:
-            return call.result()
-        except DeadlineOver as over:
-            raise unavailable(what, over.last) from None
-        except Exception as error:  # the one place where the library's errors become ours
-            raise translated(what, error) from None
-
     def close(self) -> None:
         """Let what is under way end by itself and take no more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
         if self._index is not None:
             self._index.close()
-        self._client.close()
+        super().close()
 
     def _data(self) -> Index:
         facts = self.index_facts()
@@ -292,37 +235,16 @@ class PineconeService:
             raise BackendUnavailable(
                 f"the Pinecone index {self.config.index!r} is not ready yet; try again in a minute"
             )
-        if facts.metric != "cosine":
+        if (facts.vectors, facts.metric) != (self._kind.vectors, self._kind.metric):
             raise IndexMismatch(
-                f"the Pinecone index {self.config.index!r} has the metric {facts.metric!r}, not 'cosine'; "
+                f"the Pinecone index {self.config.index!r} holds {facts.vectors} vectors with the metric "
+                f"{facts.metric!r}, not {self._kind.vectors} ones with {self._kind.metric!r}; "
                 "set CDA_PINECONE_INDEX to another name"
             )
         with self._lock:
             if self._index is None:
                 self._index = self._client.index(host=facts.host)
             return self._index
-
-    def _begin(self, work: Callable[[], T], deadline_s: float) -> Call[T]:
-        return start(
-            self._pool,
-            work,
-            deadline_s=deadline_s,
-            passing=lambda error: isinstance(error, PASSING),
-            asked_pause=lambda error: getattr(error, "retry_after", None),
-        )
-
-    def _read(self, what: str, work: Callable[[], T]) -> T:
-        return self.finished(what, self._begin(work, self.config.read_deadline_s))
-
-    def _write(self, what: str, work: Callable[[], T]) -> T:
-        return self.finished(what, self._begin(work, self.config.write_deadline_s))
-
-    def _count(self, *, bytes_sent: int = 0, read_units: float | None = None) -> None:
-        with self._counting:
-            held = self._usage
-            self._usage = Usage(
-                held.requests + 1, held.bytes_sent + bytes_sent, held.read_units + int(read_units or 0), 0
-            )
 
 
 def _position(info: ResponseInfo | None, headers: tuple[str, str]) -> int | None:

@@ -5,13 +5,14 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
 from typing import Any
 
-from backends.base import Capabilities, Failure, IndexSpec, Record, WriteReport
+from backends.base import Capabilities, Failure, Record, WriteReport
 from backends.batching import Batch, batches
-from backends.checks import checked_records, require_id_length
+from backends.checks import require_id_length
 from backends.deadlines import Call
 from backends.errors import BackendUnavailable
 from backends.pinecone_records import size, stored
 from backends.pinecone_service import PineconeService
+from backends.sparse import SparseRecord
 
 NOTHING, UNKNOWN = 0, -1  # log positions: before every write; of a write for which the service told none
 _ENVELOPE = 4096  # bytes of a request beside its vectors: braces, the namespace
@@ -30,12 +31,12 @@ class Upload:
         self._reports: list[WriteReport] = []
         self._under_way: dict[Call[tuple[int, int]], Batch[dict[str, Any]]] = {}
 
-    def written(self, spec: IndexSpec, records: Iterable[Record], limits: Capabilities) -> WriteReport:
-        """Write all and report all. BackendUnavailable when the service stops to answer, after every batch that was
-        answered was reported."""
+    def written(self, records: Iterable[Record | SparseRecord], limits: Capabilities) -> WriteReport:
+        """Write all, which were checked, and report all. BackendUnavailable when the service stops to answer, after
+        every batch that was answered was reported."""
         refused: list[Failure] = []
         limit = (limits.max_request_bytes or 0) - _ENVELOPE
-        sendable = _sendable(spec, records, limits, limit, refused)
+        sendable = _sendable(records, limits, limit, refused)
         try:
             for batch in batches(sendable, max_bytes=limit, max_count=limits.max_records_per_request or 1):
                 self._under_way[self._service.begin_upsert(self._namespace, batch.items, batch.size)] = batch
@@ -71,10 +72,10 @@ class Upload:
 
 
 def _sendable(
-    spec: IndexSpec, records: Iterable[Record], limits: Capabilities, limit: int, refused: list[Failure]
+    records: Iterable[Record | SparseRecord], limits: Capabilities, limit: int, refused: list[Failure]
 ) -> Iterator[tuple[str, dict[str, Any], int]]:
     """(id, vector, bytes) of what can be sent; what is too large alone is a failure with its name."""
-    for record in checked_records(spec, records):
+    for record in records:
         vector = stored(record)
         require_id_length(record.id, vector["id"], limits)
         if size(vector["metadata"]) > (limits.max_meta_bytes or 0):

@@ -54,9 +54,9 @@ class Settings(BaseSettings):
     reranker: Annotated[
         Literal["rrf", "weighted", "date_aware", "adaptive"], Field(validation_alias=_named("CDA_RERANKER"))
     ] = "adaptive"
-    lexical: Annotated[Literal["tantivy", "rank-bm25", "postgres"], Field(validation_alias=_named("CDA_LEXICAL"))] = (
-        "tantivy"
-    )
+    lexical: Annotated[
+        Literal["tantivy", "rank-bm25", "postgres", "pinecone"], Field(validation_alias=_named("CDA_LEXICAL"))
+    ] = "tantivy"
     reasoner: Annotated[Literal["criteria"], Field(validation_alias=_named("CDA_REASONER"))] = "criteria"
     policy_tools: Annotated[Literal["inprocess", "mcp"], Field(validation_alias=_named("CDA_POLICY_TOOLS"))] = (
         "inprocess"

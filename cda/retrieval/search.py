@@ -1,6 +1,6 @@
 """Search over the policy corpus: three legs under one filter, one fusion, every hit hydrated from the store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -29,7 +29,7 @@ from cda.retrieval.reference_bm25 import ReferenceBm25
 from cda.retrieval.words import has_words, stems
 from corpus.model import Clause
 
-Lexical = Literal["tantivy", "rank-bm25", "postgres"]
+Lexical = Literal["tantivy", "rank-bm25", "postgres", "pinecone"]
 Hydrated = dict[tuple[str, str], Clause | None]  # of one call: id and indexed hash to the clause, if it is that
 
 
@@ -58,11 +58,19 @@ class WordLegs(TextLeg, Protocol):
         ...
 
 
-class Reranker(Protocol):
-    """Orders passages for a question."""
+class DistantText(Protocol):
+    """Scores words on a service that is worth not waiting for."""
 
-    def order(self, query: str, texts: Sequence[str]) -> list[int]:
-        """The positions of the texts, best first."""
+    def begin(self, queries: Sequence[str], where: Where, depth: int = DEPTH) -> Callable[[], Sequence[Leg]]:
+        """Ask for one leg a query; what is returned waits for them."""
+        ...
+
+
+class Reranker(Protocol):
+    """Orders passages for questions."""
+
+    def orders(self, asked: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]]:
+        """For each question and its texts the positions of the texts, best first."""
         ...
 
 
@@ -79,15 +87,18 @@ class PolicySearch:
         lexical: Lexical = "tantivy",
         vectors: Placed | None = None,
         words: WordLegs | None = None,
+        distant: DistantText | None = None,
         reranker: Reranker | None = None,
     ) -> None:
         """Open the index in `folder`, and search its own vectors and words or those placed elsewhere; raises
-        IndexAbsent or IndexMismatch unless it is this store's and embedder's. A reranker orders the best MAX_K anew."""
+        IndexAbsent or IndexMismatch unless it is this store's and embedder's. `distant` takes the place of the text
+        leg alone. A reranker orders the best MAX_K anew."""
         self._store = store
         self._embedder = embedder
         self._index = open_index(folder, store, embedder, vectors=vectors)
         self._rule: Rule = rule
         self._reranker = reranker
+        self._distant = distant
         self._words: WordLegs = words or self._index.lexical
         self._text: TextLeg = ReferenceBm25(tuple(store.clauses())) if lexical == "rank-bm25" else self._words
 
@@ -118,22 +129,23 @@ class PolicySearch:
         except InvalidFilter as why:
             raise PolicyToolError("invalid_argument", str(why)) from None
         wanted = all_forms(codes)
+        texts = self._distant.begin(queries, where) if self._distant else None
         vectors = embed_queries(self._embedder, queries)
         placed = self._index.vectors
         pages = placed.backend.search(placed.target, self._index.manifest.spec, vectors, k=DEPTH, where=where)
+        text_legs = texts() if texts else [self._text.text(query, where) for query in queries]
         known: Hydrated = {}
         by_codes: dict[tuple[str, ...], Leg] = {}  # the queries of a plan mostly name the same codes
         answers = []
-        for query, vector, page in zip(queries, vectors, pages, strict=True):
+        for query, vector, page, text in zip(queries, vectors, pages, text_legs, strict=True):
             said = tuple(sorted({*wanted, *codes_asked(query)}))
             if said not in by_codes:
                 by_codes[said] = self._words.codes(said, where)
-            legs = Legs(Leg(hits=page.hits), self._text.text(query, where), by_codes[said])
+            legs = Legs(Leg(hits=page.hits), text, by_codes[said])
             ranked = fuse(self._rule, legs, self._signals(_Asked(query, vector, said, codes, as_of), legs, known))
             hits, dropped = self._hydrate(ranked, legs, MAX_K if self._reranker else k, known)
-            hits = self._reranked(query, hits)[:k]
             answers.append(SearchAnswer(query=query, hits=hits, dropped=dropped, notes=_notes(legs, dropped)))
-        return answers
+        return _reranked(self._reranker, answers, k) if self._reranker else answers
 
     def _signals(self, asked: _Asked, legs: Legs, known: Hydrated) -> Signals:
         """What the rule in use needs beside the legs. Only date_aware reads every candidate from the store."""
@@ -163,12 +175,6 @@ class PolicySearch:
                 hits.append(SearchHit(clause=view_of(clause), score=item.score, legs=ranks))
         return tuple(hits), dropped
 
-    def _reranked(self, query: str, hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
-        """The same hits in the reranker's order; their scores stay those of the fusion."""
-        if self._reranker is None:
-            return hits
-        return tuple(hits[place] for place in self._reranker.order(query, [hit.clause.text for hit in hits]))
-
     def _clause(self, hit: Hit, known: Hydrated) -> Clause | None:
         """The store's clause of a hit; None when there is none, or when it is not what was indexed."""
         key = (hit.id, hit.content_hash)
@@ -186,6 +192,15 @@ class PolicySearch:
         idf = self._index.lexical.idf(words)
         held = stems_of(best)
         return sum(idf[word] for word in words if word in held) / sum(idf.values())
+
+
+def _reranked(reranker: Reranker, answers: Sequence[SearchAnswer], k: int) -> list[SearchAnswer]:
+    """The k best of each answer in the reranker's order; their scores stay those of the fusion."""
+    orders = reranker.orders([(one.query, [hit.clause.text for hit in one.hits]) for one in answers])
+    return [
+        one.model_copy(update={"hits": tuple([one.hits[place] for place in order[:k]])})
+        for one, order in zip(answers, orders, strict=True)
+    ]
 
 
 @lru_cache(maxsize=4096)

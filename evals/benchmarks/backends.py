@@ -168,15 +168,16 @@ class Chroma:
         """In batches of 5,000, the largest it takes."""
         for first in range(0, len(data.ids), 5000):
             rows = range(first, min(first + 5000, len(data.ids)))
-            metas = [
+            metas: Any = [
                 {"payer_id": PAYERS[data.payer[r]], "from": int(data.start[r]), "to": int(data.end[r])} for r in rows
             ]
             self._rows.add(ids=[data.ids[r] for r in rows], embeddings=data.vectors[first : rows.stop], metadatas=metas)
 
     def ask(self, asked: Question) -> list[str]:
         """Distances only: no documents, no metadata."""
-        where = {"$and": [{"payer_id": asked.payer}, {"from": {"$lte": asked.day}}, {"to": {"$gte": asked.day}}]}
-        found = self._rows.query(query_embeddings=[asked.vector], n_results=K, where=where, include=["distances"])
+        where: Any = {"$and": [{"payer_id": asked.payer}, {"from": {"$lte": asked.day}}, {"to": {"$gte": asked.day}}]}
+        vectors = asked.vector[None, :]
+        found = self._rows.query(query_embeddings=vectors, n_results=K, where=where, include=["distances"])
         return list(found["ids"][0])
 
 

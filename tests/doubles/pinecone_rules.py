@@ -11,6 +11,7 @@ from typing import Any
 LIMITS = "https://docs.pinecone.io/reference/api/database-limits"
 FILTERS = "https://docs.pinecone.io/guides/search/filter-by-metadata"
 KNOWN = "https://docs.pinecone.io/reference/api/known-limitations"
+SPARSE = "https://docs.pinecone.io/guides/index-data/indexing-overview"
 
 MAX_REQUEST_BYTES = 2_000_000
 MAX_VECTORS = 1_000
@@ -18,6 +19,7 @@ MAX_METADATA_BYTES = 40_960
 MAX_ID = 512
 MAX_TOP_K = 10_000
 MAX_IN = 10_000
+MAX_SPARSE = 1_000  # later 2,048
 MAX_DELETE_IDS = 1_000
 MAX_LIST_PAGE = 100
 
@@ -44,12 +46,32 @@ class Semantics:
     refuse_null: bool = False
 
 
-def check_vector(vector: Any, dimension: int, semantics: Semantics) -> dict[str, Any]:
+def check_vector(vector: Any, dimension: int | None, semantics: Semantics) -> dict[str, Any]:
     """The vector as it is kept."""
     name, values, metadata = vector.get("id"), vector.get("values"), vector.get("metadata") or {}
     check_id(name)
+    if dimension is None:
+        if values:
+            raise _bad("a sparse index takes no dense values", SPARSE)
+        sparse = check_sparse(vector.get("sparseValues"))
+        return {"id": name, "sparseValues": sparse, "metadata": check_metadata(metadata, semantics)}
+    if vector.get("sparseValues"):
+        raise _bad("Index configuration does not support sparse values", KNOWN)
     check_values(values, dimension)
     return {"id": name, "values": values, "metadata": check_metadata(metadata, semantics)}
+
+
+def check_sparse(sparse: Any) -> dict[str, Any]:
+    indices, values = (sparse or {}).get("indices"), (sparse or {}).get("values")
+    if not isinstance(indices, list) or not isinstance(values, list) or len(indices) != len(values) or not indices:
+        raise _bad("Sparse vector must contain at least one value, and as many indices", SPARSE)
+    if len(indices) > MAX_SPARSE:
+        raise _bad(f"Sparse vector size {len(indices)} exceeds the maximum of {MAX_SPARSE}", LIMITS)
+    if not all(type(index) is int and 0 <= index < 2**32 for index in indices) or len(set(indices)) != len(indices):
+        raise _bad("sparse indices are different unsigned 32-bit integers", SPARSE)
+    if not all(type(value) in (int, float) and math.isfinite(value) and value != 0 for value in values):
+        raise _bad("sparse values are finite numbers and not zero", SPARSE)
+    return {"indices": indices, "values": values}
 
 
 def check_id(name: Any) -> None:

@@ -261,13 +261,8 @@ class Control:
         if name in self.indexes:
             source = "https://docs.pinecone.io/reference/api/errors"
             raise Refused(409, "ALREADY_EXISTS", f"Resource {name} already exists", source)
-        fields = sent.get("schema", {}).get("fields", {})
-        dense = fields.get("_values") or {"dimension": sent.get("dimension"), "metric": sent.get("metric", "cosine")}
-        dimension, metric = dense["dimension"], dense.get("metric", "cosine")
-        if not isinstance(dimension, int) or not 1 <= dimension <= 20_000:
-            raise Refused(400, "INVALID_ARGUMENT", "dimension must be in 1..20000", rules.LIMITS)
-        if metric != "cosine":
-            raise Refused(400, "INVALID_ARGUMENT", "this double keeps cosine indexes", "this double")
+        sparse, dimension = self._vectors_of(sent)
+        metric = "dotproduct" if sparse else "cosine"
         deployment = sent.get("deployment") or {"deployment_type": "managed", **sent["spec"]["serverless"]}
         if deployment.get("deployment_type") != "managed":
             raise Refused(400, "INVALID_ARGUMENT", "pods cannot be created", "pinecone 10.2.0, indexes.create")
@@ -276,9 +271,9 @@ class Control:
             "host": self.service.serve_index(name),
             "dimension": dimension,
             "metric": metric,
-            "vector_type": "dense",
+            "vector_type": "sparse" if sparse else "dense",
             "status": {"ready": False, "state": "Initializing"},
-            "schema": {"fields": {"_values": {"type": "dense_vector", "dimension": dimension, "metric": metric}}},
+            "schema": {"fields": _SPARSE_FIELDS if sparse else {"_values": _dense_field(dimension, metric)}},
             "deployment": deployment,
             "spec": {"serverless": {"cloud": deployment["cloud"], "region": deployment["region"]}},
             "deletion_protection": sent.get("deletion_protection") or "disabled",
@@ -287,6 +282,30 @@ class Control:
         state = IndexState(model, dimension, describes_until_ready=self.service.describes_until_ready)
         self.indexes[name] = state
         return model
+
+    @staticmethod
+    def _vectors_of(sent: dict[str, Any]) -> tuple[bool, int | None]:
+        """(whether they are sparse, dimension)."""
+        fields = sent.get("schema", {}).get("fields", {})
+        if "_sparse_values" in fields or sent.get("vector_type") == "sparse":
+            held = fields.get("_sparse_values") or sent
+            if held.get("dimension") is not None or held.get("metric", "dotproduct") != "dotproduct":
+                raise Refused(400, "INVALID_ARGUMENT", "sparse: dotproduct, and no dimension", rules.SPARSE)
+            return True, None
+        dense = fields.get("_values") or {"dimension": sent.get("dimension"), "metric": sent.get("metric", "cosine")}
+        dimension, metric = dense["dimension"], dense.get("metric", "cosine")
+        if not isinstance(dimension, int) or not 1 <= dimension <= 20_000:
+            raise Refused(400, "INVALID_ARGUMENT", "dimension must be in 1..20000", rules.LIMITS)
+        if metric != "cosine":
+            raise Refused(400, "INVALID_ARGUMENT", "this double keeps cosine indexes", "this double")
+        return False, dimension
+
+
+_SPARSE_FIELDS = {"_sparse_values": {"type": "sparse_vector"}}  # as pinecone 10.2 sends it
+
+
+def _dense_field(dimension: int | None, metric: str) -> dict[str, Any]:
+    return {"type": "dense_vector", "dimension": dimension, "metric": metric}
 
 
 class Data:
@@ -338,19 +357,30 @@ class Data:
         top_k, where = sent.get("topK"), sent.get("filter")
         if type(top_k) is not int or not 1 <= top_k <= rules.MAX_TOP_K:
             raise Refused(400, "INVALID_ARGUMENT", f"topK must be in 1..{rules.MAX_TOP_K}", rules.LIMITS)
-        rules.check_values(sent.get("vector"), self.index.dimension)
+        asked = self._asked(sent)
         if where is not None:
             rules.check_filter(where)
         namespace = self._name(sent.get("namespace"))
-        found, position = self.store.query(self.index, namespace, sent["vector"], top_k, where)
+        found, position = self.store.query(self.index, namespace, asked, top_k, where)
         matches = [
             {"id": one["id"], "score": score}
             | ({"metadata": one["metadata"]} if sent.get("includeMetadata") else {})
-            | ({"values": one["values"]} if sent.get("includeValues") else {})
+            | ({"values": one.get("values", [])} if sent.get("includeValues") else {})
             for score, one in found
         ]
         headers = {} if position is None else {"x-pinecone-max-indexed-lsn": str(position)}
         return {"matches": matches, "namespace": namespace, "usage": {"readUnits": 1}}, headers
+
+    def _asked(self, sent: dict[str, Any]) -> list[float] | dict[str, Any]:
+        """The vector that is asked with, of the index's kind."""
+        if self.index.dimension is None:
+            if sent.get("vector"):
+                raise Refused(400, "INVALID_ARGUMENT", "a sparse index takes no dense vector", rules.SPARSE)
+            return rules.check_sparse(sent.get("sparseVector"))
+        if sent.get("sparseVector"):
+            raise Refused(400, "INVALID_ARGUMENT", "Index configuration does not support sparse values", rules.KNOWN)
+        rules.check_values(sent.get("vector"), self.index.dimension)
+        return list(sent["vector"])
 
     def fetch(self, query: dict[str, list[str]]) -> tuple[Any, dict[str, str]]:
         namespace = self._name((query.get("namespace") or [""])[0])
@@ -380,8 +410,8 @@ class Data:
             "dimension": self.index.dimension,
             "indexFullness": 0.0,
             "totalVectorCount": sum(counts.values()),
-            "metric": "cosine",
-            "vectorType": "dense",
+            "metric": self.index.model["metric"],
+            "vectorType": self.index.model["vector_type"],
         }, {}
 
     def _present(self, namespace: str) -> Any:

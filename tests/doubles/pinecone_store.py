@@ -79,7 +79,7 @@ class IndexState:
     """One index and its namespaces."""
 
     model: dict[str, Any]
-    dimension: int
+    dimension: int | None  # None: sparse
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     describes_until_ready: int = 0
 
@@ -109,7 +109,12 @@ class Store:
         return counted, space.write("upsert", kept, self.delay)
 
     def query(
-        self, index: IndexState, namespace: str, vector: list[float], top_k: int, where: dict[str, Any] | None
+        self,
+        index: IndexState,
+        namespace: str,
+        vector: list[float] | dict[str, Any],
+        top_k: int,
+        where: dict[str, Any] | None,
     ) -> tuple[list[tuple[float, dict[str, Any]]], int | None]:
         """Best first, in an order of ties that is not that of ids; a namespace that is not there is empty."""
         space = index.namespaces.get(namespace)
@@ -123,8 +128,18 @@ class Store:
         ]
         if not held:
             return [], space.queried.position
-        matrix = np.asarray([one["values"] for one in held], dtype=np.float32)
-        query = np.asarray(vector, dtype=np.float32)
-        scores = np.vecdot(matrix, query) / (np.linalg.norm(matrix, axis=1) * np.linalg.norm(query))
+        if isinstance(vector, dict):
+            held = [one for one in held if _product(vector, one["sparseValues"])]
+            scores = np.asarray([_product(vector, one["sparseValues"]) for one in held], dtype=np.float32)
+        else:
+            matrix = np.asarray([one["values"] for one in held], dtype=np.float32)
+            query = np.asarray(vector, dtype=np.float32)
+            scores = np.vecdot(matrix, query) / (np.linalg.norm(matrix, axis=1) * np.linalg.norm(query))
         order = sorted(range(len(held)), key=lambda row: (-float(scores[row]), held[row]["id"][::-1]))
         return [(float(scores[row]), held[row]) for row in order[:top_k]], space.queried.position
+
+
+def _product(query: dict[str, Any], kept: dict[str, Any]) -> float:
+    """Of two sparse vectors; records that share no index with the question are no matches."""
+    held = dict(zip(kept["indices"], kept["values"], strict=True))
+    return sum(value * held.get(index, 0.0) for index, value in zip(query["indices"], query["values"], strict=True))

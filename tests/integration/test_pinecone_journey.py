@@ -5,10 +5,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 import zlib
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -30,6 +32,8 @@ from cda.systems.coverage.vector_backend import configured_backend, configured_e
 from corpus.store import CorpusStore
 
 KEY = "pcsk_CANARY_4711_0815"
+MODELS = ("/embed", "/rerank")  # where text may go, when a setting names a model
+RERANKER: Any = "bge-reranker-v2-m3"
 
 
 @pytest.fixture(scope="module")
@@ -142,17 +146,22 @@ def test_opening_waits_for_two_round_trips_and_a_determination_for_one(
 
 @pytest.mark.promise("pinecone.no_text")
 def test_no_request_holds_any_clause_text_or_any_question(
-    system: CoverageSystem, home: Path, double: PineconeDouble
+    system: CoverageSystem, home: Path, settings: Settings, double: PineconeDouble
 ) -> None:
     said = "an unusual wording of nobody else: monitor xylophone 4711"
     system.ask({**ASKED, "question": said})
+    words = CoverageSystem.open(settings.model_copy(update={"lexical": "pinecone", "pinecone_rerank": RERANKER}))
+    words.ask({**ASKED, "question": said})
     with CorpusStore.open(home / "corpus.sqlite") as store:
         texts = [clause.text for clause in store.clauses()]
     shingles = {text[start : start + 20] for text in [*texts, said] for start in range(0, len(text) - 19, 7)}
-    readable = [reading for one in double.seen for reading in readings(one.path, one.body)]
-    assert len(double.seen) > 10
     assert all(len(shingle) == 20 for shingle in shingles)
-    assert not [shingle for reading in readable for shingle in shingles if shingle in reading]
+    to_models = [one for one in double.seen if one.path in MODELS]
+    others = [one for one in double.seen if one.path not in MODELS]
+    assert len(others) > 10
+    assert {one.path for one in to_models} == set(MODELS)
+    assert not [s for s in shingles for one in others for text in readings(one.path, one.body) if s in text]
+    assert any(s in text for s in shingles for one in to_models for text in readings(one.path, one.body))
 
 
 def readings(path: str, body: bytes) -> Iterator[str]:
@@ -307,6 +316,101 @@ def test_a_hosted_embedder_and_reranker_answer_and_are_named(
     assert double.round_trips(before) == 2
     assert (answer.provenance.embedder, answer.provenance.reranker) == ("llama-text-embed-v2", "adaptive")
     assert [one.path for one in double.seen[before:]] == ["/embed", "/query", "/query", "/query"]
+    before = len(double.seen)
     again = reranked.ask(ASKED)
+    assert double.round_trips(before) == 3
     assert again.provenance.reranker == "adaptive+bge-reranker-v2-m3"
     assert (again.gate.state, answer.gate.state) == ("DETERMINE", "DETERMINE")
+
+
+@pytest.mark.promise("pinecone.sparse")
+def test_words_on_the_service_decide_every_floor_case_as_the_local_words_do(home: Path, settings: Settings) -> None:
+    there = CoverageSystem.open(settings.model_copy(update={"lexical": "pinecone"}))
+    local = open_system(home)
+    for _, plan, code, _, day, facts, _, _ in FLOOR:
+        raw = request(plan, code, day, facts)
+        found, here = there.ask(raw), local.ask(raw)
+        assert (found.gate.state, found.determination and found.determination.outcome) == (
+            here.gate.state,
+            here.determination and here.determination.outcome,
+        )
+
+
+@pytest.mark.promise("pinecone.sparse")
+def test_words_on_the_service_find_under_the_filter_alone(home: Path, settings: Settings) -> None:
+    there = CoverageSystem.open(settings.model_copy(update={"lexical": "pinecone"}))
+    for day, version in (("2024-06-30", "v1"), ("2024-07-01", "v2")):
+        given: dict[str, Any] = {"payer_id": "MHP", "as_of": date.fromisoformat(day)}
+        answer = there.tools.search_policies(["continuous glucose monitor criteria"], k=25, **given)[0]
+        assert any(hit.legs.lexical_rank for hit in answer.hits)
+        assert all(hit.clause.payer_id == "MHP" for hit in answer.hits)
+        assert {hit.clause.version for hit in answer.hits if hit.clause.policy_id == "MHP-MP-0142"} == {version}
+
+
+@pytest.mark.promise("pinecone.round_trips")
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"lexical": "pinecone"}, {"lexical": "pinecone", "pinecone_model": "llama-text-embed-v2"}],
+    ids=["vectors alone", "words too", "words too and a hosted embedder"],
+)
+def test_with_100_ms_a_request_a_determination_of_three_questions_waits_for_two_round_trips_at_most(
+    tmp_path: Path, home: Path, double: PineconeDouble, changes: dict[str, Any]
+) -> None:
+    given = {"home": home} | changes
+    if "pinecone_model" in changes:
+        given |= {"home": tmp_path, "store": home / "corpus.sqlite"}
+        given |= {"pinecone_index": "hosted-too", "pinecone_dimension": 384}
+    settings = of(given["home"], double).model_copy(update=given)
+    if "pinecone_model" in changes:
+        assert indexed(settings).promoted
+    system = CoverageSystem.open(settings)
+    system.ask(ASKED)  # connections are opened by the first question
+    double.latency_s = 0.1
+    before, began = len(double.seen), time.monotonic()
+    answer = system.ask(ASKED)
+    took = time.monotonic() - began
+    asked = double.seen[before:]
+    assert answer.gate.state == "DETERMINE"
+    assert len([one for one in asked if one.path == "/query"]) == 3 * (2 if "lexical" in changes else 1)
+    assert len([one for one in asked if one.path == "/embed"]) == len(changes)
+    # Requests one after another would take at least 0.1 s each; those in flight together take it once.
+    assert double.round_trips(before) <= 2
+    assert took < 0.1 * len(asked) or len(asked) <= 3
+
+
+@pytest.mark.promise("pinecone.hosted")
+def test_whoever_opens_hosted_pieces_is_told_first_which_texts_leave(
+    home: Path, settings: Settings, double: PineconeDouble
+) -> None:
+    heard: list[tuple[str, int]] = []
+    before = len(double.seen)
+    changes: dict[str, Any] = {"lexical": "pinecone", "pinecone_rerank": RERANKER, "pinecone_namespace": "cda"}
+    CoverageSystem.open(
+        settings.model_copy(update=changes), say=lambda text: heard.append((text, len(double.seen) - before))
+    )
+    told = [text for text, asked in heard if asked == 0]
+    assert [text for text in told if "clause texts and questions" in text and "CDA_LEXICAL" in text]
+    assert [text for text in told if "texts of the clauses found" in text and "CDA_PINECONE_RERANK" in text]
+    heard.clear()
+    CoverageSystem.open(settings, say=lambda text: heard.append((text, 0)))
+    assert not [text for text, _ in heard if "sent" in text]
+
+
+@pytest.mark.promise("pinecone.access")
+@pytest.mark.parametrize("changes", [{"lexical": "pinecone"}, {"pinecone_rerank": RERANKER}])
+def test_a_hosted_piece_without_a_key_is_refused_and_never_left_out(home: Path, changes: dict[str, Any]) -> None:
+    settings = Settings(_env_file=None, CDA_HOME=str(home), CDA_EMBEDDER="tfidf").model_copy(update=changes)
+    with pytest.raises(UnavailableError, match="PINECONE_API_KEY") as caught:
+        CoverageSystem.open(settings)
+    assert exit_code(caught.value) == 3
+
+
+@pytest.mark.promise("pinecone.access")
+def test_words_that_fail_after_the_start_are_a_review_and_no_search_without_them(
+    settings: Settings, double: PineconeDouble
+) -> None:
+    system = CoverageSystem.open(settings.model_copy(update={"lexical": "pinecone"}))
+    double.faults.append(Fault("status", path="/embed", times=999, status=401))
+    result = system.ask(ASKED)
+    assert result.gate.state == "REVIEW"
+    assert "search_unavailable" in " ".join(result.gate.reasons)

@@ -16,6 +16,7 @@ from cda.serving.wire import reserve_stdout
 from cda.settings import Settings
 from cda.systems.coverage.loading_search import LoadingSearch
 from cda.systems.coverage.served_tools import served
+from cda.systems.coverage.setting_up import to_stderr
 from cda.systems.coverage.tools import InProcessPolicyTools
 from cda.systems.coverage.vector_backend import open_policy_search
 from corpus.store import CorpusStore
@@ -72,4 +73,4 @@ def run_policy_server(
 def _open_search(settings: Settings, store: CorpusStore) -> PolicySearch:
     if settings.embedder == "minilm-int8-dynamic":
         raise UsageError("CDA_EMBEDDER: the server searches with minilm-int8 or tfidf")
-    return open_policy_search(settings, store)
+    return open_policy_search(settings, store, say=to_stderr)

@@ -63,7 +63,7 @@ def open_search(settings: Settings, store: CorpusStore, *, say: Say) -> PolicySe
     embedder."""
     progress = _Progress(say)
     with _writing(settings.home), closing(EmbeddingCache(settings.home / "embeddings.sqlite")) as cache:
-        return open_policy_search(settings, store, cache=cache, progress=progress.heard)
+        return open_policy_search(settings, store, cache=cache, progress=progress.heard, say=say)
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """The vector backend of the settings, and the search over it."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from backends.base import IndexSpec, VectorBackend
 from backends.factory import (
@@ -27,8 +29,11 @@ from cda.retrieval.lifecycle.probe import probe_of
 from cda.retrieval.lifecycle.shared_files import FolderFiles, SharedFiles
 from cda.retrieval.search import PolicySearch, Reranker
 from cda.retrieval.server_words import ServerWords
+from cda.retrieval.sparse_leg import SparseLeg
 from cda.retrieval.words import ANALYZER
 from cda.settings import Settings
+
+SPARSE_MODEL: Literal["pinecone-sparse-english-v0"] = "pinecone-sparse-english-v0"  # of CDA_LEXICAL=pinecone
 
 
 def configured_backend(settings: Settings, name: BackendName) -> VectorBackend:
@@ -51,11 +56,19 @@ def shared_files(settings: Settings) -> SharedFiles:
 
 
 def open_policy_search(
-    settings: Settings, store: ClauseStore, *, cache: EmbeddingCache | None = None, progress: Progress | None = None
+    settings: Settings,
+    store: ClauseStore,
+    *,
+    cache: EmbeddingCache | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> PolicySearch:
-    """The search of these settings. What it needs on this machine is built when it is missing; a service's vectors are
-    never built by the way: IndexAbsent names the command."""
+    """The search of these settings; `say` hears which texts leave this machine. What it needs here, and the words of a
+    corpus on a service, are built when they are missing; a service's vectors are never built by the way: IndexAbsent
+    names the command."""
     name = settings.vector_backend
+    for told in leaving(settings):
+        say(told)
     folder, embedder = ensure_index(
         store,
         configured_embedder(settings),
@@ -76,6 +89,7 @@ def open_policy_search(
         lexical=settings.lexical,
         vectors=vectors,
         words=words,
+        distant=_sparse_leg(settings, store, say) if settings.lexical == "pinecone" else None,
         reranker=_reranker(settings),
     )
 
@@ -89,6 +103,29 @@ def configured_embedder(settings: Settings) -> EmbedderName | Embedder:
         from backends.pinecone_inference import HostedEmbedder
 
         return HostedEmbedder(config, settings.pinecone_model, settings.pinecone_dimension)
+
+
+def leaving(settings: Settings) -> tuple[str, ...]:
+    """What the hosted models of these settings are sent, a sentence each; nothing leaves without them."""
+    hosted = {
+        "CDA_PINECONE_MODEL": settings.pinecone_model
+        and f"clause texts and questions are sent to Pinecone's {settings.pinecone_model}",
+        "CDA_LEXICAL": settings.lexical == "pinecone"
+        and f"clause texts and questions are sent to Pinecone's {SPARSE_MODEL}",
+        "CDA_PINECONE_RERANK": settings.pinecone_rerank
+        and f"questions and the texts of the clauses found are sent to Pinecone's {settings.pinecone_rerank}",
+    }
+    return tuple(f"{sentence} ({variable})" for variable, sentence in hosted.items() if sentence)
+
+
+def _sparse_leg(settings: Settings, store: ClauseStore, say: Callable[[str], None]) -> SparseLeg:
+    config = _pinecone(settings)
+    with needing("pinecone"):
+        from backends.pinecone_inference import HostedSparseEmbedder
+        from backends.pinecone_sparse import PineconeSparse
+
+        embedder = HostedSparseEmbedder(config, SPARSE_MODEL)
+        return SparseLeg(PineconeSparse(config, POLICY, embedder.identity), embedder, store, say=say)
 
 
 def _reranker(settings: Settings) -> Reranker | None:

@@ -107,10 +107,10 @@ def test_a_wrong_key_is_told_by_the_model_too(double: PineconeDouble) -> None:
 def test_a_reranker_orders_what_it_is_given_and_keeps_ties_in_place(double: PineconeDouble) -> None:
     reranker = HostedReranker(config(double), "bge-reranker-v2-m3")
     texts = ["nothing of it", "glucose", "glucose monitor", "nothing of that"]
-    assert reranker.order("glucose monitor", texts) == [2, 1, 0, 3]
-    assert (reranker.order("q", []), reranker.order("q", ["alone"])) == ([], [0])
+    assert reranker.orders([("glucose monitor", texts), ("q", []), ("q", ["alone"])]) == [[2, 1, 0, 3], [], [0]]
     assert len(sent(double, "/rerank")) == 1
     assert sent(double, "/rerank")[0]["return_documents"] is False
     with pytest.raises(BackendError, match="100 passages"):
-        reranker.order("q", ["t"] * 101)
+        reranker.orders([("q", ["t"] * 101)])
+    assert len(sent(double, "/rerank")) == 1
     reranker.close()
