@@ -85,7 +85,7 @@ def open_worker(worlds: dict[str, dict[str, Any]]) -> None:
     from cda.retrieval import minilm
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it and stops the workers
-    minilm.THREADS = 1  # a worker has one core; a vector does not depend on the number of threads
+    minilm.THREADS = 1  # a worker has one core; a vector does not depend on what is embedded beside it
     _open.append(Asker({name: Settings.model_construct(**held) for name, held in worlds.items()}))
 
 
