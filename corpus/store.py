@@ -7,7 +7,7 @@ reading the file it was opened on, under one shared lock. Reads are safe from an
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -25,11 +25,13 @@ APPLICATION_ID = 0x63646163  # "cdac" in the file's header
 SCHEMA_VERSION = 1
 _BATCH = 1000
 _KEPT_CLAUSES = 1024  # the clauses of some hundred policies: what the requests of a while are about
+_KEPT_RECORDS = 4096
 
 _CLAUSE = """
     SELECT c.clause_id, c.section, t.text, c.policy_id, c.version, c.codes, c.source_ref, c.criterion, c.text_sha256
     FROM clauses c JOIN texts t ON t.sha256 = c.text_sha256
 """
+_CLAUSES = f"{_CLAUSE} WHERE c.clause_id IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own text, one value
 _VERSION = """
     SELECT v.policy_id, v.policy_title, v.doc_type, v.source, v.payer_id, v.plan_id, v.version, v.effective_start,
            v.effective_end, v.date_state, v.window_provenance, v.implementation_date, v.retirement_date,
@@ -41,12 +43,17 @@ _OLDEST_FIRST = "ORDER BY v.policy_id, v.effective_start IS NULL, v.effective_st
 
 
 class CorpusStore:
-    """Read access to one store file; every method reads the file now."""
+    """Read access to one store file, as it was when it was opened. Clauses are read from the file every time."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection, self._lock = connection, Lock()
-        # The file never changes under an open store, and most of a clause's fields are those of its version.
-        self._version = lru_cache(maxsize=4096)(self._read_version)
+        # The file never changes under an open store, and every request asks for the same few plans, codes and versions.
+        self._version = lru_cache(maxsize=_KEPT_RECORDS)(self._read_version)
+        self._plan = lru_cache(maxsize=_KEPT_RECORDS)(self._read_plan)
+        self._riders = lru_cache(maxsize=_KEPT_RECORDS)(self._read_riders)
+        self._code = lru_cache(maxsize=_KEPT_RECORDS)(self._read_code)
+        self._uses = lru_cache(maxsize=_KEPT_RECORDS)(self._read_uses)
+        self._suffixes = lru_cache(maxsize=_KEPT_RECORDS)(self._read_suffixes)
         # Rows are read and their texts hashed every time; only the clause made of equal bytes is made once.
         self._made = lru_cache(maxsize=_KEPT_CLAUSES)(self._make)
         self.path = path
@@ -107,6 +114,11 @@ class CorpusStore:
         rows = self._rows(f"{_CLAUSE} WHERE c.clause_id = ?", clause_id)
         return self._clause(rows[0]) if rows else None
 
+    def clauses_of(self, clause_ids: Collection[str]) -> dict[str, Clause]:
+        """The clauses that have one of these ids, by id, in one read. Raises StoreDamaged as `clause` does."""
+        rows = self._rows(_CLAUSES, json.dumps(sorted(clause_ids)))
+        return {row[0]: self._clause(row) for row in rows}
+
     def clauses(self) -> Iterator[Clause]:
         """Every clause, sorted by id. Raises StoreDamaged as `clause` does."""
         last = ""
@@ -122,6 +134,10 @@ class CorpusStore:
 
     def payers(self) -> frozenset[str]:
         """All payer ids."""
+        return self._payers
+
+    @cached_property
+    def _payers(self) -> frozenset[str]:
         return frozenset(row[0] for row in self._rows("SELECT payer_id FROM payers"))
 
     def payer_records(self) -> tuple[Payer, ...]:
@@ -130,8 +146,7 @@ class CorpusStore:
 
     def plan(self, plan_id: str) -> PlanRecord | None:
         """The plan, or None."""
-        rows = self._rows("SELECT * FROM plans WHERE plan_id = ?", plan_id)
-        return _plan(rows[0]) if rows else None
+        return self._plan(plan_id)
 
     def plans(self) -> tuple[PlanRecord, ...]:
         """All plans, by id."""
@@ -139,12 +154,11 @@ class CorpusStore:
 
     def riders(self, plan_id: str) -> tuple[VersionRecord, ...]:
         """The riders of a plan, by id, whatever their dates."""
-        return tuple(map(_version_record, self._rows(f"{_VERSION} WHERE v.plan_id = ? {_OLDEST_FIRST}", plan_id)))
+        return self._riders(plan_id)
 
     def code(self, code: str) -> Code | None:
         """The code when it is on the corpus's list (exact form), or None."""
-        rows = self._rows("SELECT code, system FROM codes WHERE code = ?", code)
-        return Code(*rows[0]) if rows else None
+        return self._code(code)
 
     def codes(self) -> tuple[Code, ...]:
         """All listed codes, sorted."""
@@ -152,22 +166,15 @@ class CorpusStore:
 
     def code_in_policies(self, code: str) -> tuple[CodeUse, ...]:
         """Every version, of any payer and date, that names `code`, with those of its clauses that govern it."""
-        named = self._rows(
-            f"{_VERSION} JOIN version_codes n ON n.policy_id = v.policy_id AND n.version = v.version "
-            f"WHERE n.code = ? {_OLDEST_FIRST}",
-            code,
-        )
-        governing = {row[0] for row in self._rows("SELECT clause_id FROM clause_codes WHERE code = ?", code)}
-        versions = map(_version_record, named)
-        return tuple(CodeUse(v, tuple(id_ for id_ in v.clause_ids if id_ in governing)) for v in versions)
+        return self._uses(code)
 
     def icd10_valid(self, code: str) -> bool:
         """True when the ICD-10-CM list holds the code, dotted or not, category or full code, upper case."""
         parts = split(code)
         if parts is None:
             return False
-        rows = self._rows("SELECT suffixes FROM icd10cm WHERE category = ?", parts[0])
-        return bool(rows) and (not parts[1] or f" {parts[1]} " in rows[0][0])
+        suffixes = self._suffixes(parts[0])
+        return suffixes is not None and (not parts[1] or f" {parts[1]} " in suffixes)
 
     def fact_definitions(self) -> Mapping[str, Mapping[str, Any]]:
         """The fact definitions as authored, by name."""
@@ -224,6 +231,32 @@ class CorpusStore:
     def _read_version(self, policy_id: str, version: str) -> VersionRecord:
         rows = self._rows(f"{_VERSION} WHERE v.policy_id = ? AND v.version = ?", policy_id, version)
         return _version_record(rows[0])
+
+    def _read_plan(self, plan_id: str) -> PlanRecord | None:
+        rows = self._rows("SELECT * FROM plans WHERE plan_id = ?", plan_id)
+        return _plan(rows[0]) if rows else None
+
+    def _read_riders(self, plan_id: str) -> tuple[VersionRecord, ...]:
+        return tuple(map(_version_record, self._rows(f"{_VERSION} WHERE v.plan_id = ? {_OLDEST_FIRST}", plan_id)))
+
+    def _read_code(self, code: str) -> Code | None:
+        rows = self._rows("SELECT code, system FROM codes WHERE code = ?", code)
+        return Code(*rows[0]) if rows else None
+
+    def _read_uses(self, code: str) -> tuple[CodeUse, ...]:
+        named = self._rows(
+            f"{_VERSION} JOIN version_codes n ON n.policy_id = v.policy_id AND n.version = v.version "
+            f"WHERE n.code = ? {_OLDEST_FIRST}",
+            code,
+        )
+        governing = {row[0] for row in self._rows("SELECT clause_id FROM clause_codes WHERE code = ?", code)}
+        versions = map(_version_record, named)
+        return tuple(CodeUse(v, tuple(id_ for id_ in v.clause_ids if id_ in governing)) for v in versions)
+
+    def _read_suffixes(self, category: str) -> str | None:
+        """The rests of the valid codes of an ICD-10-CM category, parted by blanks; None when it is not one."""
+        rows = self._rows("SELECT suffixes FROM icd10cm WHERE category = ?", category)
+        return str(rows[0][0]) if rows else None
 
     def _rows(self, sql: str, *values: str) -> list[Any]:
         try:

@@ -1,11 +1,11 @@
 """Ages that no unit tells: beside a sex ("F, 54"), after a name ("Mr. Brown (58)"), in a field, as a decade of life."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cda.contracts.facts import Interval
 from cda.extraction.units import Quantity
+from cda.patterns import compiled
 
 _WINDOW = 70
 
@@ -15,9 +15,9 @@ class AgeReader:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._low, self._high = data["plausible"]
-        self._frames = [(re.compile(f"(?:{before})$"), re.compile(after)) for before, after in data["frames"]]
-        self._decade = re.compile(data["decade"])
-        self._glued = re.compile(data["glued"])
+        self._frames = [(compiled(f"(?:{before})$"), compiled(after)) for before, after in data["frames"]]
+        self._decade = compiled(data["decade"])
+        self._glued = compiled(data["glued"])
         self._decades: dict[str, int] = {
             name: int(first) for first, names in data["decades"].items() for name in names.split()
         }

@@ -16,6 +16,7 @@ from typing import Any
 
 from cda.errors import CriterionError
 from cda.extraction.phrases import Phrase, PhraseCompiler
+from cda.patterns import compiled
 
 COMPILED = Path(__file__).parent / "language.json"
 _PARTS = re.compile(r"\(([^)]*)\)|([^\s(),]+|,)")
@@ -157,14 +158,14 @@ def shared_language() -> Language:
         cues=CueIndex(cues["cues"], set(cues["stops"])),
         stops={name: _index(words) for name, words in cues["stops"].items()},
         sections=sections,
-        header=re.compile(rf"[\s#*=\-\d.)]*(?P<name>{names})[\s*=]*(?P<colon>:|-\s|\s-\s)?"),
-        own_case=re.compile(general["own_case"]),
-        capitals=re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, general['capitals']))})(?!\w)"),
+        header=compiled(rf"[\s#*=\-\d.)]*(?P<name>{names})[\s*=]*(?P<colon>:|-\s|\s-\s)?"),
+        own_case=compiled(general["own_case"]),
+        capitals=compiled(rf"(?<!\w)(?:{'|'.join(map(re.escape, general['capitals']))})(?!\w)"),
         capital_forms=general["capitals"],
         never_end=frozenset(general["abbreviations"]["never_end"]),
         may_end=frozenset(general["abbreviations"]["may_end"]),
         openers=frozenset(general["openers"]),
-        answers={kind: re.compile(pattern, re.X) for kind, pattern in general["answers"].items()},
+        answers={kind: compiled(pattern, re.X) for kind, pattern in general["answers"].items()},
         words={name: frozenset(words) for name, words in cues["words"].items()},
         numbers=files["quantities"]["numbers"],
         quantities=files["quantities"],

@@ -13,6 +13,7 @@ from cda.contracts.facts import QUANTITIES, FactDefinition, FactType, Interval
 from cda.errors import CriterionError
 from cda.extraction.gates import Gate
 from cda.extraction.phrases import Phrase, PhraseCompiler
+from cda.patterns import compiled
 
 KEYS = frozenset(
     {
@@ -187,7 +188,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
         dated_anchors=phrases("anchors", dated),
         dated_denials=tuple(s.phrase for s in sayings if s.own and dated and s.value == dated.get("outside")),
         per_days=int(raw.get("per_days", 0)),
-        pairs={name: re.compile(raw["pairs"][name], re.X) for name in ("earlier", "present", "veto")}
+        pairs={name: compiled(raw["pairs"][name], re.X) for name in ("earlier", "present", "veto")}
         if "pairs" in raw
         else {},
     )

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cda.extraction.gates import Gate, GateReader
+from cda.patterns import compiled
 
 JOINT = r"[ \x00/.:=\-]+"
 _TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*+&@]+""", r"""[ \x00/.\-()'":=,*+&@]+"""
@@ -58,7 +59,7 @@ class Phrase:
     @cached_property
     def regex(self) -> re.Pattern[str]:
         """The compiled pattern."""
-        return re.compile(self.pattern)
+        return compiled(self.pattern)
 
     def check(self) -> None:
         """Compile now. Raises ValueError on a fault, also when every part of the phrase may be missing."""

@@ -18,6 +18,7 @@ from cda.extraction.dates import DateSpan, find_dates
 from cda.extraction.language import Language
 from cda.extraction.note import Note, Sentence, Token
 from cda.extraction.units import DAYS, Quantity
+from cda.patterns import compiled
 
 # A letter that a scan may have put for a digit makes the number another one: "7O" is no 7.
 _SCAN_SLIP = re.compile(r"[oil|]+(?!\w)")
@@ -47,16 +48,16 @@ class QuantityReader:
         unit = "|".join(f"(?P<{name}>{'|'.join(words)})" for name, words in data["time_units"].items())
         spoken = rf"(?:{number_words})\b(?:[ -](?:{number_words})\b)*"
         number = rf"(?:\d+(?:[.,]\d+)?(?:\s?½)?|½|{spoken}(?: point {spoken})?)"
-        self._number = re.compile(number)
+        self._number = compiled(number)
         self._starts = frozenset(self._words) | {"a", "an"}
-        self._word = re.compile(rf"(?:{number_words})\b")
-        self._second = re.compile(
+        self._word = compiled(rf"(?:{number_words})\b")
+        self._second = compiled(
             rf"(?P<join>\s?(?:-|to|through|or|/|and|-{{1,2}}>|→|=>)\s?|\s?-\s?to\s?-\s?)(?P<n>{number})(?![\w/]*/)"
         )
-        self._unit = re.compile(rf"[ \x00-]{{0,2}}(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
-        self._before = [(re.compile(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
-        self._after = [(re.compile(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
-        self._pattern = {name: re.compile(text, re.X) for name, text in data["patterns"].items()}
+        self._unit = compiled(rf"[ \x00-]{{0,2}}(?:(?:{data['unit_adjectives']})[ -])?(?:{unit})'?(?!\w)\.?")
+        self._before = [(compiled(rf"(?<!\w)(?:{p})[ (]*$"), effect) for p, effect in data["before"].items()]
+        self._after = [(compiled(rf"[ ]*(?:{p})(?!\w)"), effect) for p, effect in data["after"].items()]
+        self._pattern = {name: compiled(text, re.X) for name, text in data["patterns"].items()}
         self._units = tuple(data["time_units"])
         self._ages = AgeReader(data["ages"])
 

@@ -6,7 +6,6 @@ its field. Nothing is raised and nothing hangs: the work runs beside the caller,
 Equal input, corpus and settings give equal results but for `run_id` and `latency_s`.
 """
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -30,6 +29,7 @@ from cda.contracts.decision import (
 from cda.contracts.facts import Fact, FactState
 from cda.contracts.policy_tools import Directory, PolicyTools
 from cda.errors import PolicyToolError
+from cda.harness.beside import finished
 from cda.harness.budget import MAX_SECONDS, MAX_TOKENS, MAX_USD, Budget, BudgetExceeded
 from cda.harness.faults import corrupt
 from cda.harness.gate import CONFIDENCE_FLOOR, Findings, decide
@@ -136,10 +136,7 @@ def _within_cap(work: Callable[[], None], budget: Budget, state: _Run) -> None:
         except Exception as error:  # the boundary: nothing that a part does reaches the caller
             failures.append(_why(error, state.step))
 
-    worker = threading.Thread(target=guarded, name="cda-run", daemon=True)
-    worker.start()
-    worker.join(timeout=budget.remaining_s)
-    if worker.is_alive():
+    if not finished(guarded, within_s=budget.remaining_s):
         failures = [budget.time_reason]
     state.reasons.extend(failures)
 

@@ -3,6 +3,8 @@
 import re
 from functools import cache
 
+from cda.patterns import compiled
+
 _LONGEST_GAP = 8
 
 
@@ -16,4 +18,4 @@ def bounded(pattern: str, flags: int = 0) -> re.Pattern[str]:
     for blank in (r"\s", r"[ \t]"):
         pattern = pattern.replace(f"{blank}*", f"{blank}{{0,{_LONGEST_GAP}}}")
         pattern = pattern.replace(f"{blank}+", f"{blank}{{1,{_LONGEST_GAP}}}")
-    return re.compile(pattern, flags)
+    return compiled(pattern, flags)

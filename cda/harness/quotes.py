@@ -83,14 +83,19 @@ def why_not_verbatim(citation: Citation, clause: ClauseView) -> str | None:
     """Why the quote is not the clause's own words at its own offsets, or None. The reason repeats no text."""
     if citation.clause_sha256 != clause.text_sha256 or clause.text_sha256 != text_sha256(clause.text):
         return "the clause's text is not the one that was cited (its hash differs)"
-    if _UNSEEN.search(citation.quote):
+    return _why_not_verbatim(citation.quote, citation.start, citation.end, clause.text)
+
+
+@lru_cache(maxsize=512)
+def _why_not_verbatim(quote: str, start: int, end: int, text: str) -> str | None:
+    if _UNSEEN.search(quote):
         return "the quote holds characters that are not shown"
-    if not 0 <= citation.start < citation.end <= len(clause.text):
+    if not 0 <= start < end <= len(text):
         return "the offsets do not lie in the clause"
-    at_offsets = clause.text[citation.start : citation.end]
-    if citation.quote == at_offsets or normalise(citation.quote) == normalise(at_offsets):
+    at_offsets = text[start:end]
+    if quote == at_offsets or normalise(quote) == normalise(at_offsets):
         return None
-    if _ELLIPSIS.search(citation.quote):
+    if _ELLIPSIS.search(quote):
         return "the quote leaves words out or puts words in"
     return "the quote is not the clause's words at its offsets"
 

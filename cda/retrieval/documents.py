@@ -5,7 +5,7 @@ has since changed in its text or in its dates is dropped at hydration instead of
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from hashlib import sha256
 from typing import Protocol, TypeVar
 
@@ -46,8 +46,8 @@ class ClauseStore(Protocol):
         """Over everything in the store; an index belongs to one digest."""
         ...
 
-    def clause(self, clause_id: str) -> Clause | None:
-        """The clause, or None."""
+    def clauses_of(self, clause_ids: Collection[str]) -> Mapping[str, Clause]:
+        """Those of these ids that it has, by id, in one read."""
         ...
 
     def clauses(self) -> Iterator[Clause]:

@@ -10,14 +10,12 @@ tfidf.npz       the fit, when the embedder was fitted
 import json
 import os
 import shutil
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from backends.base import IndexSpec, Record, Vector, VectorBackend, root_hash
 from backends.checks import require_spec
@@ -96,11 +94,12 @@ class OpenIndex:
     vectors: Placed
     lexical: LexicalIndex
     title_vectors: Vectors
-    title_of: NDArray[np.int32]  # by the clause's place in `lexical.ids`
+    title_of: Mapping[str, int]  # by clause id, the row of its policy's title
 
     def titles(self, clause_ids: Iterable[str], query: Vector) -> dict[str, float]:
-        """The cosine of the query's vector and each clause's policy title, from the index alone."""
-        title = {i: int(self.title_of[bisect_left(self.lexical.ids, i)]) for i in clause_ids}
+        """The cosine of the query's vector and each clause's policy title, from the index alone; nothing for an id that
+        only a service's vectors know."""
+        title = {i: self.title_of[i] for i in clause_ids if i in self.title_of}
         rows = sorted(set(title.values()))
         cosine = dict(zip(rows, np.vecdot(self.title_vectors[rows], query).tolist(), strict=True))
         return {i: cosine[row] for i, row in title.items()}
@@ -208,7 +207,8 @@ def open_index(folder: Path, store: ClauseStore, embedder: Embedder, *, vectors:
         _require_there(vectors, manifest.spec)
     with np.load(folder / "titles.npz", allow_pickle=False) as titles:
         lexical = LexicalIndex.open(folder / "lexical", POLICY)
-        return OpenIndex(manifest, vectors, lexical, titles["vectors"], titles["title_of"])
+        title_of = dict(zip(lexical.ids, titles["title_of"].tolist(), strict=True))
+        return OpenIndex(manifest, vectors, lexical, titles["vectors"], title_of)
 
 
 def _local_vectors(folder: Path, manifest: Manifest) -> Placed:

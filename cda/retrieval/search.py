@@ -1,6 +1,6 @@
 """Search over the policy corpus: three legs under one filter, one fusion, every hit hydrated from the store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -40,6 +40,7 @@ class _Asked:
     said_codes: Sequence[str]  # in every form, those of the text and those given
     codes: Sequence[str]  # as given
     as_of: date | None
+    legs: Legs
 
 
 class TextLeg(Protocol):
@@ -134,34 +135,52 @@ class PolicySearch:
         placed = self._index.vectors
         pages = placed.backend.search(placed.target, self._index.manifest.spec, vectors, k=DEPTH, where=where)
         text_legs = texts() if texts else [self._text.text(query, where) for query in queries]
-        known: Hydrated = {}
         by_codes: dict[tuple[str, ...], Leg] = {}  # the queries of a plan mostly name the same codes
-        answers = []
+        asked: list[_Asked] = []
         for query, vector, page, text in zip(queries, vectors, pages, text_legs, strict=True):
             said = tuple(sorted({*wanted, *codes_asked(query)}))
             if said not in by_codes:
                 by_codes[said] = self._words.codes(said, where)
             legs = Legs(Leg(hits=page.hits), text, by_codes[said])
-            ranked = fuse(self._rule, legs, self._signals(_Asked(query, vector, said, codes, as_of), legs, known))
-            hits, dropped = self._hydrate(ranked, legs, MAX_K if self._reranker else k, known)
-            answers.append(SearchAnswer(query=query, hits=hits, dropped=dropped, notes=_notes(legs, dropped)))
+            asked.append(_Asked(query, vector, said, codes, as_of, legs))
+        answers = self._answers(asked, MAX_K if self._reranker else k)
         return _reranked(self._reranker, answers, k) if self._reranker else answers
 
-    def _signals(self, asked: _Asked, legs: Legs, known: Hydrated) -> Signals:
-        """What the rule in use needs beside the legs. Only date_aware reads every candidate from the store."""
+    def _answers(self, asked: Sequence[_Asked], k: int) -> list[SearchAnswer]:
+        """Rank and hydrate. The queries share their reads of the store: one for the signals, one for what is shown."""
+        known: Hydrated = {}
+        self._read([hit for query in asked for hit in self._signalling(query)], known)
+        ranked = [fuse(self._rule, query.legs, self._signals(query, known)) for query in asked]
+        found = [{hit.id: hit for leg in query.legs.all for hit in leg.hits} for query in asked]
+        self._read([hits[item.id] for best, hits in zip(ranked, found, strict=True) for item in best[:k]], known)
+        answers = []
+        for query, best, of in zip(asked, ranked, found, strict=True):
+            hits, dropped = self._hydrate(best, of, k, known)
+            notes = _notes(query.legs, dropped)
+            answers.append(SearchAnswer(query=query.text, hits=hits, dropped=dropped, notes=notes))
+        return answers
+
+    def _signalling(self, asked: _Asked) -> Sequence[Hit]:
+        """The hits that the rule in use reads before it ranks: the best by words, or for date_aware every candidate."""
+        if self._rule == "date_aware":
+            return [hit for leg in asked.legs.all for hit in leg.hits]
+        return asked.legs.lexical.hits[:1] if self._rule == "adaptive" else ()
+
+    def _signals(self, asked: _Asked, known: Hydrated) -> Signals:
+        """What the rule in use needs beside the legs."""
+        legs = asked.legs
         if self._rule == "adaptive":
-            titles = self._index.titles((hit.id for hit in legs.dense.hits), asked.vector)
-            return Signals(coverage=self._coverage(asked, legs, known), titles=titles)
+            titles = self._index.titles([hit.id for hit in legs.dense.hits], asked.vector)
+            return Signals(coverage=self._coverage(asked, known), titles=titles)
         if self._rule == "date_aware":
             clauses = {hit.id: self._clause(hit, known) for leg in legs.all for hit in leg.hits}
             return Signals(preferences={i: _preferences(c, asked) for i, c in clauses.items() if c is not None})
         return Signals()
 
     def _hydrate(
-        self, ranked: Sequence[Fused], legs: Legs, k: int, known: Hydrated
+        self, ranked: Sequence[Fused], found: Mapping[str, Hit], k: int, known: Hydrated
     ) -> tuple[tuple[SearchHit, ...], int]:
         """The k best that the store knows as they were indexed, and how many it did not on the way."""
-        found = {hit.id: hit for leg in legs.all for hit in leg.hits}
         hits: list[SearchHit] = []
         dropped = 0
         for item in ranked:
@@ -175,18 +194,27 @@ class PolicySearch:
                 hits.append(SearchHit(clause=view_of(clause), score=item.score, legs=ranks))
         return tuple(hits), dropped
 
+    def _read(self, hits: Iterable[Hit], known: Hydrated) -> None:
+        """Read the clauses of hits that are not known yet, all at once."""
+        wanted = {key: hit for hit in hits if (key := (hit.id, hit.content_hash)) not in known}
+        if wanted:
+            clauses = self._store.clauses_of({hit.id for hit in wanted.values()})
+            for key, hit in wanted.items():
+                clause = clauses.get(hit.id)
+                known[key] = clause if clause is not None and hash_read(clause) == hit.content_hash else None
+
     def _clause(self, hit: Hit, known: Hydrated) -> Clause | None:
         """The store's clause of a hit; None when there is none, or when it is not what was indexed."""
         key = (hit.id, hit.content_hash)
         if key not in known:
-            clause = self._store.clause(hit.id)
-            known[key] = clause if clause is not None and hash_read(clause) == hit.content_hash else None
+            self._read([hit], known)
         return known[key]
 
-    def _coverage(self, asked: _Asked, legs: Legs, known: Hydrated) -> float:
+    def _coverage(self, asked: _Asked, known: Hydrated) -> float:
         """The share of the query's idf mass that the best lexical clause holds. Codes are the code leg's matter."""
         words = sorted(set(stems(asked.text)) - {code.lower() for code in asked.said_codes})
-        best = next((clause for hit in legs.lexical.hits if (clause := self._clause(hit, known)) is not None), None)
+        hits = asked.legs.lexical.hits
+        best = next((clause for hit in hits if (clause := self._clause(hit, known)) is not None), None)
         if not words or best is None:
             return 0.0
         idf = self._index.lexical.idf(words)

@@ -13,7 +13,7 @@ import random
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -106,9 +106,9 @@ class SyntheticClauses:
             for _ in range(QUERIES)
         ]
 
-    def clause(self, clause_id: str) -> Clause | None:
-        """The clause, or None."""
-        return self._clauses.get(clause_id)
+    def clauses_of(self, clause_ids: Collection[str]) -> dict[str, Clause]:
+        """Those that there are, by id."""
+        return {name: self._clauses[name] for name in clause_ids if name in self._clauses}
 
     def clauses(self) -> Iterator[Clause]:
         """All, sorted by id."""

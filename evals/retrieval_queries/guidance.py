@@ -7,7 +7,7 @@ a hit is a passage of a gold document, so ranks are those of documents. Nothing 
 import argparse
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import date
 from hashlib import sha256
@@ -36,9 +36,9 @@ class Passages:
                 self._clauses[clause.clause_id] = clause
         self.digest = sha256("".join(c.text for c in self._clauses.values()).encode("utf-8")).hexdigest()
 
-    def clause(self, clause_id: str) -> Clause | None:
-        """The passage, or None."""
-        return self._clauses.get(clause_id)
+    def clauses_of(self, clause_ids: Collection[str]) -> dict[str, Clause]:
+        """Those of the passages that there are, by id."""
+        return {name: self._clauses[name] for name in clause_ids if name in self._clauses}
 
     def clauses(self) -> Iterator[Clause]:
         """All passages, sorted by id."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from cda.errors import UsageError
+from cda.patterns import keep_in
 from cda.systems.coverage.day_option import as_day
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def _batch(system: "CoverageSystem", source: BinaryIO, concurrency: int) -> "Ite
 
 
 def _open(settings: "Settings") -> "CoverageSystem":
+    keep_in(settings.home)  # before the modules below compile their patterns
     if settings.embedder == "minilm-int8" and settings.policy_tools == "inprocess":
         # The model's session is made on another core while this one imports the rest.
         from cda.retrieval.embedders import models_folder, start_loading

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cda.contracts.policy_tools import PolicyTools
 from cda.errors import UnavailableError
+from cda.patterns import keep_in
 from cda.retrieval.embedders import models_folder, start_loading
 from cda.retrieval.embedding_cache import EmbeddingCache
 from cda.retrieval.search import PolicySearch
@@ -38,6 +39,7 @@ def open_corpus(settings: Settings, *, say: Say | None = None) -> Opened:
     say = say or to_stderr
     if settings.policy_tools == "mcp":
         return Opened(open_store(settings, say=say), _over_mcp(settings), None)
+    keep_in(settings.home)
     with _writing(settings.home):
         if settings.pinecone_model is None:
             start_loading(settings.embedder, models_folder(settings.index_path))

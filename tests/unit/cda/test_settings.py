@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from cda.errors import UsageError
 from cda.settings import Settings, load_settings
@@ -45,3 +46,25 @@ def test_a_real_variable_beats_the_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("CDA_RERANKER", "weighted")
     settings = load_settings()
     assert (settings.reranker, settings.embedder) == ("weighted", "tfidf")
+
+
+@pytest.mark.promise("settings.precedence")
+def test_an_empty_variable_is_not_set_and_case_is_no_matter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(
+        "export CDA_RERANKER='rrf'\ncda_embedder=tfidf\nCDA_MAX_ITERATIONS=\nCDA_LEXICAL\nOTHER=1\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CDA_RERANKER", "")
+    settings = load_settings()
+    assert (settings.reranker, settings.embedder, settings.max_iterations) == ("rrf", "tfidf", 3)
+    assert Settings(_env_file=None).reranker == "adaptive"
+    assert Settings(CDA_RERANKER="weighted").reranker == "weighted"  # type: ignore[call-arg]
+
+
+@pytest.mark.promise("settings.refused")
+def test_what_was_read_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDA_RERANKER", "rrf")
+    settings = load_settings()
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.reranker = "weighted"  # type: ignore[misc]
+    assert settings.model_copy(update={"reranker": "weighted"}).reranker == "weighted"

@@ -1,7 +1,7 @@
 """A small invented corpus and a store of it, for every test of retrieval."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -39,8 +39,11 @@ class FakeStore:
         self.reads = 0
 
     def clause(self, clause_id: str) -> Clause | None:
-        self.reads += 1
         return self._clauses.get(clause_id)
+
+    def clauses_of(self, clause_ids: Collection[str]) -> dict[str, Clause]:
+        self.reads += 1
+        return {name: self._clauses[name] for name in clause_ids if name in self._clauses}
 
     def clauses(self) -> Iterator[Clause]:
         return iter([self._clauses[key] for key in sorted(self._clauses)])

@@ -79,6 +79,16 @@ def test_what_the_store_lost_or_changed_is_dropped_and_counted(store: FakeStore,
     assert "2 hit(s) dropped" in answer.notes[0]
 
 
+@pytest.mark.promise("speed.reads")
+@pytest.mark.parametrize("rule", ["adaptive", "rrf", "date_aware", "weighted"])
+def test_several_queries_share_their_reads_of_the_store(store: FakeStore, tmp_path: Path, rule: Rule) -> None:
+    search = searcher(store, tmp_path, rule=rule)
+    store.reads = 0
+    found = search.search(["glucose sensor", "sleep testing", "prior authorization"], payer_id="AAA", as_of=ON)
+    assert all(answer.hits for answer in found)
+    assert 1 <= store.reads <= 2
+
+
 @pytest.mark.promise("retrieval.one_embedding")
 def test_several_queries_are_one_embedding_call_and_answered_each_as_alone(store: FakeStore, tmp_path: Path) -> None:
     embedder = CountingEmbedder(TfidfEmbedder.fit([indexed_text(clause) for clause in store.clauses()]))
