@@ -168,7 +168,8 @@ class VerifierCase(CaseModel):
 
     caught_by: "verifier.STEP" (the named claim's first failed step), "gate.KIND" (a kind among the gate's reasons),
     "halt.FIELD" (the field the halt names; no answer is needed then), or "" for a sound answer that must pass as it
-    stands. claim: place of the faulty claim, from 0. expected_gate: what the gate must then say.
+    stands. claim: place of the faulty claim, from 0. expected_gate: what the gate must then say. corpus: an overlay of
+    `evals/corpora` that is added to the shipped policies for this case.
     """
 
     case_id: str = Field(min_length=1, max_length=200)
@@ -179,6 +180,7 @@ class VerifierCase(CaseModel):
     request: Asked
     answer: PlantedAnswer | None = None
     rationale: str = ""
+    corpus: str = ""
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> "VerifierCase":

@@ -30,14 +30,21 @@ class CorpusView:
     facts: Mapping[str, Mapping[str, Any]]
 
     def governing(self, payer_id: str, plan_id: str | None, code: str, as_of: date) -> frozenset[str]:
-        """The clauses in effect on the day that name the code, of this payer and for this plan."""
-        return frozenset(
-            clause.clause_id
+        """The clauses in effect on the day that name the code, of this payer and for this plan; of a rider's, those
+        whose overridden policy then names the code too."""
+        found = [
+            clause
             for clause in self.clauses.values()
             if clause.payer_id == payer_id
             and clause.plan_id in (None, plan_id)
             and code in clause.codes
             and clause.in_effect(as_of)
+        ]
+        policies = {clause.policy_id for clause in found}
+        return frozenset(
+            clause.clause_id
+            for clause in found
+            if not clause.overrides_policy_ids or policies & set(clause.overrides_policy_ids)
         )
 
 

@@ -7,7 +7,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -17,12 +17,10 @@ from cda.harness.loop import Parts
 from cda.harness.reasoner import Judge
 from cda.settings import load_settings
 from cda.systems.coverage.setting_up import to_stderr
-from cda.systems.coverage.system import CoverageSystem
 from evals.case_files import load_verifier
 from evals.case_model import VerifierCase
 from evals.catching import judge
-from evals.planted import answer_planted
-from evals.shipped_corpus import worlds
+from evals.planted import answer_planted, planted_parts
 
 Mutation = Callable[[Parts], AbstractContextManager[Parts]]
 TABLES: dict[str, dict[str, Any]] = {
@@ -48,15 +46,18 @@ def mutations() -> dict[str, Mutation]:
     return found
 
 
-def killers(mutation: Mutation, cases: Sequence[VerifierCase], parts: Parts, *, enough: int | None = None) -> list[str]:
-    """The cases that the mutant turns red, at most `enough` of them."""
+def killers(
+    mutation: Mutation, cases: Sequence[VerifierCase], parts: Mapping[str, Parts], *, enough: int | None = None
+) -> list[str]:
+    """The cases that the mutant turns red, at most `enough` of them; `parts` by the corpus that a case names."""
     red: list[str] = []
-    with mutation(parts) as mutated:
-        for case in cases:
-            if not judge(case, answer_planted(case, mutated)).right:
-                red.append(case.case_id)
+    for corpus, whole in parts.items():
+        with mutation(whole) as mutated:
+            for case in cases:
                 if len(red) == enough:
-                    break
+                    return red
+                if case.corpus == corpus and not judge(case, answer_planted(case, mutated)).right:
+                    red.append(case.case_id)
     return red
 
 
@@ -104,9 +105,9 @@ def main(arguments: list[str] | None = None) -> int:
     every = mutations()
     if unknown := [name for name in options.names if name not in every]:
         parser.error(f"no such mutant: {', '.join(unknown)}; there are {', '.join(every)}")
-    system = CoverageSystem.open(worlds(load_settings(), (), to_stderr)[""])
     cases = load_verifier()
-    table = {name: killers(every[name], cases, system.parts) for name in options.names or every}
+    parts = planted_parts(cases, load_settings(), to_stderr)
+    table = {name: killers(every[name], cases, parts) for name in options.names or every}
     survivors = [name for name, red in table.items() if not red and name not in REDUNDANT]
     if options.json:
         json.dump({"mutants": table, "redundant": REDUNDANT, "survivors": survivors}, sys.stdout, indent=1)

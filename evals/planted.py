@@ -3,7 +3,7 @@
 What is planted is written out by the case; here only places are looked up, by plain string search.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from hashlib import sha256
@@ -22,9 +22,19 @@ from cda.contracts.policy_tools import ClauseView, PolicyTools
 from cda.errors import PolicyToolError
 from cda.harness.loop import Parts, RunSettings, run
 from cda.harness.reasoner import Case, LineReasoned, Reasoned
+from cda.settings import Settings
+from cda.systems.coverage.system import CoverageSystem
 from evals.case_model import PlantedAnswer, PlantedClaim, PlantedEvidence, VerifierCase
+from evals.shipped_corpus import worlds
+from evals.suite import Say
 
 TODAY = date(2026, 1, 1)  # bounds the dates that are too far ahead
+
+
+def planted_parts(cases: Iterable[VerifierCase], settings: Settings, say: Say) -> dict[str, Parts]:
+    """The parts of a system over each corpus that the cases name; the empty name is the shipped one."""
+    found = worlds(settings, {case.corpus for case in cases}, say)
+    return {name: CoverageSystem.open(held, say=say).parts for name, held in found.items()}
 
 
 def answer_planted(case: VerifierCase, parts: Parts) -> RunResult:

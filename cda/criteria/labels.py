@@ -23,6 +23,8 @@ def comparison(definition: FactDefinition, op: str, value: Operand) -> str:
     if definition.type is FactType.BOOL:
         return f"{definition.label}: {'yes' if value is (op == '=') else 'no'}"
     if definition.type in QUANTITIES and isinstance(value, float):
+        if op == ">" and value == 0:
+            return f"{definition.label}: any"  # a clause that asks for some names no number
         return f"{definition.label} {_QUANTITY[op]} {value:g}{_unit(definition, value)}"
     if isinstance(value, date):
         return f"{definition.label} {_DATE[op]} {value.isoformat()}"

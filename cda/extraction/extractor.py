@@ -67,6 +67,7 @@ class RuleExtractor:
                 mentions += pair_mentions(reader, lexicon)
             if lexicon.dated:
                 mentions += dated_mentions(reader, lexicon, as_of)
+            mentions = [m for m in mentions if not reader.of_relative((m.start, m.end))]
             fact = resolve(lexicon, mentions, text, as_of)
             if fact.state is FactState.KNOWN:
                 fact = _unless_spoken_of(fact, [span for span, _ in reader.spans(lexicon.unsettled)], text)
@@ -100,13 +101,15 @@ class RuleExtractor:
 
 
 def _touched(reader: Reader, lexicon: Lexicon) -> list[tuple[int, int]]:
-    """Where the chart speaks of a fact's matter; what a mask covers only looks like it ("Libre 2 sensors")."""
+    """Where the chart speaks of a fact's matter; what a mask covers only looks like it ("Libre 2 sensors"), and what a
+    relative has is the relative's."""
     masks = reader.by_sentence(span for span, _ in reader.spans(lexicon.masks))
     spans = [span for span, _ in reader.spans(lexicon.touch)]
     return [
         span
         for span in spans
-        if all(
+        if not reader.of_relative(span)
+        and all(
             span[1] <= start or end <= span[0] for start, end in masks.get(reader.note.sentence_at(span[0]).start, ())
         )
     ]

@@ -54,6 +54,29 @@ def carried(text: str, norm: str, lines: Sequence[tuple[int, int]]) -> dict[int,
     return found
 
 
+_STATES = re.compile(
+    r"\W*(?:also )?(?:has|had|have|suffers|suffered|lives with|takes|took|uses|underwent|developed|died|is diabetic|"
+    r"was diagnosed)\b"
+)
+_MORE = re.compile(
+    r"[,;:(]|\b(?:and|but|while|whereas|as|like|she|he|her|his|him|they|both|too|also|same|likewise|records?"
+    r"|papers?|cop(?:y|ies)|reports?|videos?|letters?|lists?|logs?|questions?|concerns?|proof|results?)\b"
+)
+_SO_DOES = re.compile(r"\W*(?:(?:and|but|as) )?(?:so|she|he|as|like|the same|this|both|likewise|our|pt|patient)\b")
+
+
+def wholly_of_relative(line: str, following: str) -> bool:
+    """True for a sentence that says what a relative has, and nothing else: "The patient's sister has fibromyalgia."
+
+    A sentence that goes on ("and so does she"), or one after it that may take it up ("She does too"), is not one.
+    """
+    subject = _SUBJECT.match(line)
+    if subject is None or not _STATES.match(subject["rest"]) or _REPORTS.match(subject["rest"]):
+        return False
+    mind = subject["rest"]
+    return not (_MORE.search(mind) or _PATIENT.search(mind) or _SO_DOES.match(following))
+
+
 def _relative(text: str, line: str, start: int) -> tuple[str, bool, bool, str | None] | None:
     """The relative a sentence names: pronoun, whether it is the subject, whether it shares the state, and the name."""
     subject = _SUBJECT.match(line)

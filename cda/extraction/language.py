@@ -37,6 +37,8 @@ KINDS = frozenset(
     }
 )
 DIRECTIONS = frozenset({"forward", "back", "both", "sentence"})
+# what a scan makes of a capital, and the capital
+SCANNED_CAPITALS = str.maketrans("01l|58", "OIIISB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class Language:
     own_case: re.Pattern[str]
     capitals: re.Pattern[str]
     capital_forms: Mapping[str, str]
+    scanned_short: Mapping[str, str]
     never_end: frozenset[str]
     may_end: frozenset[str]
     openers: frozenset[str]
@@ -162,6 +165,7 @@ def shared_language() -> Language:
         own_case=compiled(general["own_case"]),
         capitals=compiled(rf"(?<!\w)(?:{'|'.join(map(re.escape, general['capitals']))})(?!\w)"),
         capital_forms=general["capitals"],
+        scanned_short={word.translate(SCANNED_CAPITALS): word for word in general["scanned_short"]},
         never_end=frozenset(general["abbreviations"]["never_end"]),
         may_end=frozenset(general["abbreviations"]["may_end"]),
         openers=frozenset(general["openers"]),

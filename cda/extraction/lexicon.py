@@ -23,8 +23,8 @@ KEYS = frozenset(
     }
 )
 SLOTS = {
-    "n": ("number",), "r": ("rate",), "d": ("duration",), "p": ("percent", "number"), "a": ("age", "number"),
-    "y": ("age",),
+    "n": ("number",), "r": ("rate",), "d": ("duration", "gestation"), "p": ("percent", "number"),
+    "a": ("age", "number"), "y": ("age",), "w": ("gestation",),
     "t": ("times", "number"), "m": ("mmol",), "ago": ("duration",), "date": ("date",),
 }  # fmt: skip
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -148,6 +148,7 @@ def _compile(definition: FactDefinition, raw: Mapping[str, Any], compiler: Phras
     sayings = tuple(_sayings(definition, raw, compiler))
     noted_sayings = tuple(_sayings(definition, raw.get("noted", {}), compiler))
     takes = tuple(raw.get("takes", _DEFAULT_TAKES.get(definition.type, ())))
+    takes += ("gestation",) if "duration" in takes else ()
     low, high = raw.get("plausible", (-inf, inf))
     convert = {
         kind: (float(rule["times"]), float(rule.get("plus", 0))) for kind, rule in raw.get("convert", {}).items()

@@ -4,9 +4,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from math import inf
 
 from cda.contracts.facts import Interval
+from cda.extraction.kin import wholly_of_relative
 from cda.extraction.language import Language
 from cda.extraction.lexicon import Form, Lexicon
 from cda.extraction.note import Note, Sentence
@@ -70,6 +72,18 @@ class Reader:
         for span in spans:
             found.setdefault(self.note.sentence_at(span[0]).start, []).append(span)
         return found
+
+    def of_relative(self, span: Span) -> bool:
+        """True in a sentence that is wholly about a relative: what it says is no word on the patient, nor a doubt."""
+        return bool(self._relatives) and self.note.sentence_at(span[0]).start in self._relatives
+
+    @cached_property
+    def _relatives(self) -> frozenset[int]:
+        lines = [(s.start, self.note.norm[s.start : s.end]) for s in self.note.sentences]
+        after = [*(line for _, line in lines[1:]), ""]
+        return frozenset(
+            start for (start, line), following in zip(lines, after, strict=False) if wholly_of_relative(line, following)
+        )
 
     def sayings(self, lexicon: Lexicon) -> list[Mention]:
         """Mentions by phrases. Of overlapping phrases the longest speaks; a mask silences what it covers."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from cda.extraction.kin import carried
-from cda.extraction.language import Language
+from cda.extraction.language import SCANNED_CAPITALS, Language
 from cda.extraction.phrases import Phrase
 from cda.extraction.prefilter import Prefilter, TriedT, Worth
 
@@ -36,6 +36,8 @@ _PASTED = re.compile(
 _RUN_ON = 2000
 _LAST_WORD = re.compile(r"[\w./'&-]+$")
 _TOKEN = re.compile(r"\w[\w']*(?:/\w+)*|[^\w\s]|[\x02\x03]")
+# the next field of a form: "CHF: no. Neuromuscular disease: no."
+_FIELD = re.compile(r"[A-Z][A-Za-z0-9 /()-]{0,38}:")
 _LIST_ITEM = re.compile(r"\s*(?:[-*>+\x02\x03]|\d{1,2}[.)]\s|[a-z][.)]\s|[\w /&()-]{1,40}:|\[)")
 _LONG = re.compile(r"[a-z01|5]{5,}")
 _DIGITS_OF_SCANS = re.compile(
@@ -46,6 +48,8 @@ _DIGITS_OF_SCANS = re.compile(
 )
 # "N0 CHF" of a scan denies it; the N0 of a tumour stage stands before an M
 _SCANNED_NO = re.compile(r"(?<!\w)n0(?= (?!m[01x]))")
+# capitals of an abbreviation that hold a digit, an l or a bar
+_SCANNED_SHORT = re.compile(r"(?<![\w./-])(?=[A-Z]*[01l|58])(?=\w*[A-Z]\w*[A-Z])[A-Z01l|58]{3,6}(?![\w])")
 _SCAN_DIGITS = str.maketrans("oils|", "01151")
 
 
@@ -123,7 +127,7 @@ class Note:
         for start, end in sorted(ignore):
             width = max(0, min(end, len(text)) - max(start, 0))
             plain = plain[: max(start, 0)] + "\n" * width + plain[max(start, 0) + width :]
-        plain = plain.translate(_PLAIN)
+        plain = _SCANNED_SHORT.sub(self._short, plain.translate(_PLAIN))
         plain = _BOX.sub(lambda m: ("\x02" if m[1] or m[2] else "\x03").ljust(len(m[0])), plain)
         plain = _LEADERS.sub(lambda m: ":".ljust(len(m[0])), plain)
         plain = (
@@ -135,6 +139,11 @@ class Note:
         if len(low) != len(plain):
             low = "".join(c.lower() if len(c.lower()) == 1 else c for c in plain)
         self.norm = self._repair(self._split(plain, low), vocabulary)
+
+    def _short(self, found: re.Match[str]) -> str:
+        """The abbreviation that a scanned one stands for: `C0PD`, `MRl`."""
+        word = found[0]
+        return self._language.scanned_short.get(word.translate(SCANNED_CAPITALS), word)
 
     @cached_property
     def sentences(self) -> list[Sentence]:
@@ -268,7 +277,7 @@ class Note:
                 first is not None
                 and first[0].lower() in self._language.openers
                 and (first[0][0].isupper() or first[0] == "pþ")
-            )
+            ) or _FIELD.match(following) is not None
         return True
 
     @staticmethod

@@ -186,7 +186,7 @@ class QuantityReader:
         else:
             return None
         return Quantity(
-            start, match.end(), "duration", Interval.exactly(round(weeks, 6)), "week", number_end=match.end()
+            start, match.end(), "gestation", Interval.exactly(round(weeks, 6)), "week", number_end=match.end()
         )
 
     def _qualified(

@@ -172,6 +172,8 @@ class ScopeReader:
             words = [t.text for t in chunk]
             if not words or len(words) > 7 or (index > 0 and self._language.words["list_ends"] & set(words)):
                 break
+            if words[0] in self._language.words["negators"]:
+                break  # "suspected RA, no CHF, COPD or NMD": a denial opens a list of its own
             if (
                 words[0] in {"or", "nor"}
                 or ("or" in words and not any("or" in (t.text for t in c) for c in chunks[:index]))

@@ -105,7 +105,9 @@ def _runs(reader: Reader, lexicon: Lexicon, as_of: date) -> Iterator[list[_Part]
     norm = reader.note.norm
     masks = [span for span, _ in reader.spans(lexicon.masks)]
     anchors = {
-        s: e for (s, e), _ in sorted(reader.spans(lexicon.anchors)) if not any(a < e and s < b for a, b in masks)
+        s: e
+        for (s, e), _ in sorted(reader.spans(lexicon.anchors))
+        if not any(a < e and s < b for a, b in masks) and not reader.of_relative((s, e))
     }
     if not anchors:
         return

@@ -45,7 +45,7 @@ class Quantity(NamedTuple):
             return _scaled(self.value, 1 / self.per, 1 / self.per)
         if self.days is not None and unit in {"day", "week"}:
             return _scaled(self.days, 1 / DAYS[unit], 1 / DAYS[unit])
-        if self.kind == "duration" and self.unit and unit in DAYS:
+        if self.kind in {"duration", "gestation"} and self.unit and unit in DAYS:
             factor = DAYS[self.unit] / DAYS[unit]
             if self.unit == "day" and unit in {"month", "year"}:
                 return _scaled(self.value, factor * Fraction(182, 183), factor * Fraction(91, 90))

@@ -5,11 +5,10 @@ from dataclasses import asdict
 from typing import Any
 
 from cda.errors import UsageError
-from cda.systems.coverage.system import CoverageSystem
 from evals.case_files import CASES, case_digest, load_verifier
 from evals.case_model import VerifierCase
 from evals.catching import Caught, judge
-from evals.planted import answer_planted
+from evals.planted import answer_planted, planted_parts
 from evals.provenance import run_provenance, told
 from evals.shipped_corpus import worlds
 from evals.statistics import wilson
@@ -28,9 +27,9 @@ class PreparedVerifier:
     def run(self, say: Say) -> Run:
         """Hand every planted answer to the harness."""
         settings = worlds(self._options.settings, (), say)[""]
-        system = CoverageSystem.open(settings, say=say)
-        found = [judge(case, answer_planted(case, system.parts)) for case in self._cases]
-        card = _scorecard(found, self.case_set, run_provenance(system.parts.provenance, settings))
+        parts = planted_parts(self._cases, self._options.settings, say)
+        found = [judge(case, answer_planted(case, parts[case.corpus])) for case in self._cases]
+        card = _scorecard(found, self.case_set, run_provenance(parts[""].provenance, settings))
         failures = [f"{row.case_id}: {_told(row)}" for row in found if not row.right]
         return Run(
             scorecard=card,

@@ -67,16 +67,29 @@ def _faults(case: CaseModel) -> Iterator[tuple[str, Broken]]:
             yield from ((case.pair_id, fault) for fault in pair_faults(case))
             yield from ((side.case_id, fault) for side in (case.base, case.twin) for fault in _case_faults(side))
         case VerifierCase():
-            yield from ((case.case_id, fault) for fault in planted_faults(case, shipped()))
+            yield from ((case.case_id, fault) for fault in _planted_faults(case))
         case RetrievalCase():
             yield from ((case.case_id, fault) for fault in query_faults(case, shipped()))
+
+
+def _planted_faults(case: VerifierCase) -> Iterator[Broken]:
+    try:
+        view = shipped(case.corpus)
+    except KeyError:
+        yield _no_overlay(case.corpus)
+        return
+    yield from planted_faults(case, view)
+
+
+def _no_overlay(name: str) -> Broken:
+    return "corpus", f"there is no overlay {name!r} in evals/corpora; leave it out or add one"
 
 
 def _case_faults(case: CoverageCase) -> Iterator[Broken]:
     try:
         view = shipped(case.corpus)
     except KeyError:
-        yield "corpus", f"there is no overlay {case.corpus!r} in evals/corpora; leave it out or add one"
+        yield _no_overlay(case.corpus)
         return
     yield from label_faults(case, view)
     yield from bearing_faults(case, view)

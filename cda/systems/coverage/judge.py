@@ -120,7 +120,7 @@ def _why_not_stated(criterion: Criterion, path: str, claim: Claim, context: Cont
 def _why_not_within(criterion: ReplaceLimit, claim: Claim, context: Context) -> str | None:
     fact = context.facts.get(criterion.fact)
     if fact is None:
-        return None if claim.status == "presumed" else "no quantity is shown"
+        return None if claim.status in ("presumed", "unknown") else "no quantity is shown"
     if not isinstance(fact.value, Interval):
         return "what is shown is no quantity"
     beyond = fact.value.lo > criterion.value or (fact.value.lo == criterion.value and fact.value.lo_open)

@@ -17,6 +17,7 @@ from cda.contracts.decision import (
 from cda.contracts.facts import Fact, FactDefinition, FactState
 from cda.contracts.policy_tools import ClauseView
 from cda.criteria.citing import Deciding
+from cda.criteria.conflicts import SourceConflict
 from cda.criteria.derive import Derivations, is_derived
 from cda.criteria.evaluate import Node
 from cda.criteria.line import LineEvaluation, decide_line, facts_needed
@@ -40,7 +41,6 @@ ROOT_WORDS = {
     Role.ADDS: "requirement added by the rider",
     Role.NOT_AUTHORED: "clause without authored criteria",
 }
-_REVIEW_KINDS = {"lower_source": "source_conflict", "routed_here": "routed_here"}
 CONFIDENCE_STATED = 0.95
 CONFIDENCE_PRESUMED = 0.9
 
@@ -93,9 +93,9 @@ class CriteriaReasoner:
 
     def _line(self, line: LineEvaluation, case: Case, clauses: Sequence[ClauseView]) -> LineReasoned:
         reviews = [
-            f"{_REVIEW_KINDS[conflict.kind]}: {conflict_text(conflict)}"
+            f"{kind}: {conflict_text(conflict)}"
             for conflict in line.source_conflicts
-            if conflict.needs_review
+            for kind in _review_kinds(conflict)
         ]
         reviews += [f"fact_conflict: {self._contradiction(name)}" for name in self._contradicted(line, case, clauses)]
         refusal = None
@@ -150,6 +150,17 @@ class CriteriaReasoner:
             yield from _clause_claims(entry, texts[entry.clause_id], line, self._definitions)
         for conflict in lower:
             yield _stated(texts[conflict.clause_id])
+
+
+def _review_kinds(conflict: SourceConflict) -> Iterator[str]:
+    """Why a person has to look at a conflict of sources: what it does to the answer, and that somebody leaned on it."""
+    if conflict.kind == "routed_here":
+        yield "routed_here"
+        return
+    if conflict.would_change and not conflict.settled_by_rider:
+        yield "source_conflict"
+    if conflict.relied:
+        yield "relied_on_lower_source"
 
 
 def _clause_claims(

@@ -130,3 +130,36 @@ def test_a_probability_between_two_classes_is_neither(text: str, extractor: Rule
     fact = extractor.extract(text, ["osa_pretest_probability"], as_of=AS_OF)["osa_pretest_probability"]
 
     assert fact.state in (FactState.UNKNOWN, FactState.CONFLICT)
+
+
+SISTER = "The patient's sister has fibromyalgia."
+VITAMIN = "A screening mammogram is ordered. Vitamin D is taken in winter."
+SENSOR = "A clinic-owned sensor is to be placed for three days."
+
+
+@pytest.mark.promise("extraction.silence")
+@pytest.mark.parametrize(
+    ("text", "name", "silent"),
+    [
+        (SISTER, "fibromyalgia", True),
+        (f"{SISTER} So does she.", "fibromyalgia", False),
+        ("The patient's sister has fibromyalgia and so does she.", "fibromyalgia", False),
+        ("Like her sister she has had widespread pain for years.", "fibromyalgia", False),
+        ("The patient's brother had a sleep study 2 months ago.", "sleep_test_prior_12_months", True),
+        ("The mother has the report of a sleep study of 2 months ago.", "sleep_test_prior_12_months", False),
+        ("The mother was told that a sleep study was done 2 months ago.", "sleep_test_prior_12_months", False),
+        ("Per her brother, a sleep study was done 2 months ago.", "sleep_test_prior_12_months", False),
+        (VITAMIN, "screening_mammogram_this_calendar_year", True),
+        ("Films were taken in winter.", "screening_mammogram_this_calendar_year", False),
+        (SENSOR, "professional_sessions_prior_12_months", True),
+        (f"{SENSOR[:-1]}, as was done last spring.", "professional_sessions_prior_12_months", False),
+        ("We will again place a blinded sensor.", "professional_sessions_prior_12_months", False),
+        ("A clinic-owned sensor was placed in May.", "professional_sessions_prior_12_months", False),
+        ("Snores, tonsils 3+.", "member_age_years", True),
+        ("Snores; is in 9th grade.", "member_age_years", False),
+    ],
+)
+def test_only_silence_is_left_without_a_reason(text: str, name: str, silent: bool, extractor: RuleExtractor) -> None:
+    fact = extractor.extract(text, [name], as_of=AS_OF)[name]
+
+    assert (fact.state is FactState.UNKNOWN and fact.why is None) is silent, fact

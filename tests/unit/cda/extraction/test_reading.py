@@ -110,7 +110,7 @@ def test_a_section_sets_the_mood_of_what_stands_under_it() -> None:
         ("x6 wks", "duration", Interval(6, 6)),
         ("one and a half months", "duration", Interval(6.5, 6.5)),
         ("half a year", "duration", Interval(26, 26)),
-        ("24w3d", "duration", Interval(24.428571, 24.428571)),
+        ("24w3d", "gestation", Interval(24.428571, 24.428571)),
         ("8 weeks or more", "duration", Interval(8, float("inf"))),
         ("twenty-four weeks", "duration", Interval(24, 24)),
         ("eight point six percent", "percent", Interval(8.6, 8.6)),

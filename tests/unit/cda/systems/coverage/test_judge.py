@@ -64,6 +64,7 @@ CGM, FAQ, STEP, DME = (
         (DME, "patch", {"sensor_units_per_31_days": 40}, "met"),
         (DME, "patch", {"sensor_units_per_31_days": 41}, "not_met"),
         (DME, "patch", {"sensor_units_per_31_days": {"lo": 12}}, "unknown"),
+        (DME, "patch", {}, "unknown"),
         (f"{STEP}.C1", "patch", {}, "met"),
     ],
 )
