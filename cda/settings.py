@@ -4,11 +4,12 @@
 """
 
 import os
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cda.errors import UsageError
@@ -26,6 +27,12 @@ def default_home() -> Path:
 
 def _named(variable: str) -> AliasChoices:
     return AliasChoices(variable)
+
+
+def _place_of_manifests(place: str | None) -> str | None:
+    if place and not re.fullmatch(r"postgres|file:.+|s3:(//)?[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^?#]*)?", place):
+        raise ValueError("is file:FOLDER, s3://BUCKET/PREFIX or postgres")
+    return place
 
 
 class Settings(BaseSettings):
@@ -66,11 +73,7 @@ class Settings(BaseSettings):
     max_iterations: Annotated[int, Field(ge=1, le=10, validation_alias=_named("CDA_MAX_ITERATIONS"))] = 3
 
     manifests: Annotated[
-        str | None,
-        Field(
-            pattern=r"^(postgres|file:.+|s3:(//)?[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^?#]*)?)$",
-            validation_alias=_named("CDA_MANIFESTS"),
-        ),
+        str | None, AfterValidator(_place_of_manifests), Field(validation_alias=_named("CDA_MANIFESTS"))
     ] = None
     pinecone_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("PINECONE_API_KEY"))] = None
     pinecone_host: Annotated[str | None, Field(validation_alias=_named("CDA_PINECONE_HOST"))] = None
