@@ -4,12 +4,13 @@
 """
 
 import os
-from collections.abc import Mapping
+import re
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cda.errors import UsageError
 
@@ -28,36 +29,23 @@ def _named(variable: str) -> AliasChoices:
     return AliasChoices(variable)
 
 
-class _FromEnvironment(BaseModel):
-    """A model whose fields are variables, each under its alias: as given, else of the process, else of a `.env` file in
-    the working folder. Empty ones are not set, other names are no matter, and upper and lower case are one.
-
-    It does what pydantic-settings does; importing that takes a tenth of a cold start's second.
-    """
-
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
-
-    def __init__(self, *, _env_file: str | None = ".env", **given: Any) -> None:
-        found = _set(_variables(_env_file)) | _set(os.environ)
-        wanted = [field.validation_alias for field in type(self).model_fields.values()]
-        names = [str(name) for alias in wanted if isinstance(alias, AliasChoices) for name in alias.choices]
-        super().__init__(**{name: found[name] for name in names if name in found} | given)
+def _place_of_manifests(place: str | None) -> str | None:
+    if place and not re.fullmatch(r"postgres|file:.+|s3:(//)?[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^?#]*)?", place):
+        raise ValueError("is file:FOLDER, s3://BUCKET/PREFIX or postgres")
+    return place
 
 
-def _set(variables: Mapping[str, str | None]) -> dict[str, str]:
-    return {name.upper(): value for name, value in variables.items() if value}
-
-
-def _variables(file: str | None) -> Mapping[str, str | None]:
-    if file is None or not Path(file).is_file():
-        return {}
-    from dotenv import dotenv_values  # only where there is a file to read
-
-    return dotenv_values(file, encoding="utf-8")
-
-
-class Settings(_FromEnvironment):
+class Settings(BaseSettings):
     """Every variable the product reads, with its default. Unknown CDA_* names are not an error; wrong values are."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env",
+        env_file_encoding="utf-8",
+        extra="ignore",
+        frozen=True,
+        env_ignore_empty=True,
+        hide_input_in_errors=True,
+    )
 
     home: Annotated[Path, Field(validation_alias=_named("CDA_HOME"))] = Field(default_factory=default_home)
     store: Annotated[Path | None, Field(validation_alias=_named("CDA_STORE"))] = None
@@ -85,11 +73,7 @@ class Settings(_FromEnvironment):
     max_iterations: Annotated[int, Field(ge=1, le=10, validation_alias=_named("CDA_MAX_ITERATIONS"))] = 3
 
     manifests: Annotated[
-        str | None,
-        Field(
-            pattern=r"^(postgres|file:.+|s3:(//)?[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^?#]*)?)$",
-            validation_alias=_named("CDA_MANIFESTS"),
-        ),
+        str | None, AfterValidator(_place_of_manifests), Field(validation_alias=_named("CDA_MANIFESTS"))
     ] = None
     pinecone_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("PINECONE_API_KEY"))] = None
     pinecone_host: Annotated[str | None, Field(validation_alias=_named("CDA_PINECONE_HOST"))] = None

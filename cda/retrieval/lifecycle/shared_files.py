@@ -86,7 +86,10 @@ class FolderFiles:
         with self._alone():
             if self.read(name) != expect:
                 raise Moved(name)
-            (self._root / name).unlink()
+            try:
+                (self._root / name).unlink()
+            except OSError as error:
+                raise self._unusable(error) from None
 
     def names(self, folder: str) -> list[str]:
         """See `SharedFiles.names`."""

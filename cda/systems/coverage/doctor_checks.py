@@ -26,10 +26,18 @@ def examine(settings: Settings) -> list[Finding]:
         with CorpusStore.open(settings.store_path) as store:
             clauses = sum(1 for _ in store.clauses())
             found = Finding(name="corpus store", state="ok", detail=f"{clauses} clauses, digest {store.digest[:12]}")
-            return [found, _index(settings, store), *findings]
+            return [found, *_indexes(settings, store), *findings]
     except CorpusError as error:
         broken = Finding(name="corpus store", state="fail", detail=str(error), remedy="run `cda corpus build` again")
         return [broken, *findings]
+
+
+def _indexes(settings: Settings, store: CorpusStore) -> list[Finding]:
+    if settings.vector_backend == "local":
+        return [_index(settings, store)]
+    from cda.systems.coverage.service_check import examine_service
+
+    return examine_service(settings, store, settings.vector_backend)
 
 
 def _index(settings: Settings, store: CorpusStore) -> Finding:

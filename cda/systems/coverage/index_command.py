@@ -234,7 +234,7 @@ def _done(report: "Report") -> dict[str, Any]:
         "upserted": report.upserted,
         "deleted": report.deleted,
         "failed": [{"id": one.id, "code": one.code, "retryable": one.retryable} for one in report.failed],
-        "promoted": report.promoted,
+        "promoted": report.state == "live",
         "verification": _verified(found, plan.backend, None) if found else None,
     }
 

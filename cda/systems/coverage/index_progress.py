@@ -53,7 +53,7 @@ class IndexProgress:
 
     def embedded(self, done: int, of: int) -> None:
         """`done` of `of` texts of the search beside the service are embedded."""
-        self._count("titles embedded", done, of)
+        self._count("texts embedded", done, of)
 
     def _count(self, what: str, done: int, of: int) -> None:
         if self._bars is not None:

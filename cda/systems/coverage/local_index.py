@@ -20,6 +20,8 @@ from cda.systems.coverage.setting_up import open_store, to_stderr
 from cda.systems.coverage.vector_backend import configured_embedder, open_policy_search
 from corpus.store import CorpusStore
 
+_NO_COST = {"upserted": 0, "bytes": 0, "requests": 0, "tokens": 0, "usd": "0.0000"}  # nothing leaves this machine
+
 
 def build_local(settings: Settings, progress: IndexProgress, *, plan_only: bool, fresh: bool) -> dict[str, Any]:
     """Build the index when there is none for this corpus and embedder, or `fresh`; or say what would be built."""
@@ -33,7 +35,7 @@ def build_local(settings: Settings, progress: IndexProgress, *, plan_only: bool,
         folder = place(settings.index_path, store, name)
         left = (folder / MANIFEST).exists() and not fresh
         if plan_only:
-            return _document(folder, "planned", sum(1 for _ in store.clauses()), left=left) | {"upserted": 0}
+            return _document(folder, "planned", sum(1 for _ in store.clauses()), left=left) | _NO_COST
         if not left and folder.exists():
             with locked(settings.index_path, folder.name):
                 build_index(store, _for_building(settings, store), folder, cache=cache, progress=progress.embedded)

@@ -68,3 +68,21 @@ def test_what_was_read_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValidationError, match="frozen"):
         settings.reranker = "weighted"  # type: ignore[misc]
     assert settings.model_copy(update={"reranker": "weighted"}).reranker == "weighted"
+
+
+@pytest.mark.promise("settings.refused")
+@pytest.mark.parametrize("place", ["/a/bare/folder", "s3:", "s3://UPPER/x", "file:", "redis://canary-4711"])
+def test_a_place_of_manifests_that_is_none_is_refused_with_those_there_are(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("CDA_MANIFESTS", place)
+    with pytest.raises(UsageError, match=r"CDA_MANIFESTS.* file:FOLDER, s3://BUCKET/PREFIX or postgres") as caught:
+        load_settings()
+    assert place not in str(caught.value).replace("s3://BUCKET", "").replace("file:FOLDER", "")
+
+
+@pytest.mark.promise("settings.precedence")
+@pytest.mark.parametrize("place", ["postgres", "file:/srv/cda", "s3://a-bucket", "s3:a-bucket/of/cda"])
+def test_a_place_of_manifests_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.setenv("CDA_MANIFESTS", place)
+    assert load_settings().manifests_place == place
