@@ -1,6 +1,7 @@
 """What every backend refuses in the same words: records, queries, filters and targets of another make."""
 
 from collections.abc import Iterable, Iterator
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -106,7 +107,8 @@ def unit(vector: Vector, dim: int) -> Vector:
     vector = np.asarray(vector, dtype=np.float32)
     if vector.shape != (dim,):
         raise InvalidFilter(f"a vector of shape {vector.shape} where {dim} components are needed")
-    norm = float(np.linalg.norm(vector.astype(np.float64)))
-    if not np.isfinite(norm) or norm == 0.0:
+    wide = vector.astype(np.float64)
+    norm = sqrt(wide @ wide)
+    if not isfinite(norm) or norm == 0.0:
         raise InvalidFilter("a vector is zero or not finite; it has no direction")
-    return vector if abs(norm - 1.0) < 1e-6 else (vector / np.float32(norm)).astype(np.float32)
+    return vector if abs(norm - 1.0) < 1e-6 else (wide / norm).astype(np.float32)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cda.errors import UsageError
-from evals.provenance import MOVABLE
+from evals.provenance import MOVABLE, RANKING
 from evals.statistics import ALPHA, mcnemar, smallest_visible_flips
 from evals.suite import Run
 
@@ -30,9 +30,10 @@ def refuse_other_cases(entry: Entry | None, case_set: Mapping[str, Any]) -> None
 def compare(entry: Entry, run: Run) -> dict[str, Any]:
     """What changed since the baseline, over the cases of this run.
 
-    moved: the parts of `MOVABLE` that differ. flips: the cases answered otherwise. regressions: what the gate holds
-    against the run: every case that was right and is wrong; and, where nothing moved and all the baseline's cases were
-    run, every figure that is worse. mcnemar_p: exact, for right against wrong on the same cases.
+    moved: the parts of `MOVABLE` that differ. ranked_by: what ranks in this run, moved or not. flips: the cases
+    answered otherwise. regressions: what the gate holds against the run: every case that was right and is wrong; and,
+    where nothing moved and all the baseline's cases were run, every figure that is worse. mcnemar_p: exact, for right
+    against wrong on the same cases.
     """
     card = run.scorecard
     moved = [name for name in MOVABLE if entry["provenance"].get(name) != card["provenance"].get(name)]
@@ -54,6 +55,7 @@ def compare(entry: Entry, run: Run) -> dict[str, Any]:
         ]
     return {
         "label": f"NOT like for like: moved {', '.join(moved)}" if moved else "like for like",
+        "ranked_by": {name: card["provenance"].get(name) for name in RANKING},
         "moved": {name: [entry["provenance"].get(name), card["provenance"].get(name)] for name in moved},
         "baseline_commit": entry.get("commit"),
         "figures": figures,
@@ -75,6 +77,8 @@ def told(comparison: Mapping[str, Any]) -> list[str]:
     seen = comparison["smallest_visible"]
     lines = [f"against the baseline: {comparison['label']}"]
     lines += [f"  moved {name}: {before} -> {after}" for name, (before, after) in comparison["moved"].items()]
+    same = [f"{name} {held}" for name, held in comparison["ranked_by"].items() if name not in comparison["moved"]]
+    lines += [f"  the same: {', '.join(same)}"] if same else []
     for name, pair in comparison["figures"].items():
         mark = "=" if pair["before"] == pair["after"] else "~"
         lines.append(f"  {mark} {name:32} {pair['before']} -> {pair['after']}")

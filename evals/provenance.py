@@ -16,7 +16,9 @@ from cda.settings import Settings
 ROOT = Path(__file__).resolve().parent.parent
 TREES = ("backends", "cda", "corpus", "evals")
 SOURCES = frozenset({".py", ".yaml", ".json", ".md", ".txt", ".css", ".js"})
-MOVABLE = ("corpus_digest", "embedder", "backend", "reranker", "tokeniser", "index_manifest", "reasoner", "model")
+RANKING = ("backend", "embedder", "reranker", "lexical")
+"""What finds and orders clauses; a comparison names these whether they have moved or not."""
+MOVABLE = ("corpus_digest", *RANKING, "tokeniser", "index_manifest", "reasoner", "model")
 """What a comparison must name when it has moved. Code is what a comparison is there to judge."""
 
 

@@ -1,6 +1,7 @@
 """The shipped case sets are asked of the shipped corpus, as it is in this code: never of an older store lying about.
 
-A case may name an overlay (`evals/corpora/NAME`): policies that are added to the shipped ones for it alone.
+A case may name an overlay (`evals/corpora/NAME`): policies that are added to the shipped ones for it alone. They are
+searched in local files whatever the backend.
 """
 
 from collections.abc import Iterable
@@ -45,4 +46,8 @@ def _with_store(settings: Settings, overlay: str, say: Say) -> Settings:
         for old in folder.glob(f"{kind}.*.sqlite"):
             old.unlink()
         build_corpus(sources, file)
-    return settings.model_copy(update={"store": file})
+    changes: dict[str, object] = {"store": file}
+    if overlay:  # what is on a service is deployed there, and an overlay never is
+        changes |= {"vector_backend": "local"}
+        changes |= {"lexical": "tantivy"} if settings.lexical in ("postgres", "pinecone") else {}
+    return settings.model_copy(update=changes)

@@ -7,6 +7,10 @@ import pytest
 from embedded_server import TestServer, running_server
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-cases", action="store_true", help="ask every eval case where a sample is asked otherwise")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "promise(*ids): the promises (tests/promise_data) that this test keeps")
 

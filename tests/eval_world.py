@@ -12,6 +12,7 @@ PROVENANCE: dict[str, Any] = {
     "embedder": "tfidf",
     "backend": "local",
     "reranker": "adaptive",
+    "lexical": "tantivy",
     "tokeniser": "words",
     "index_manifest": "m",
     "reasoner": "criteria",

@@ -108,6 +108,11 @@ class PolicySearch:
         """Sha256 of the index's manifest, for provenance."""
         return self._index.manifest.digest
 
+    @property
+    def vectors(self) -> Placed:
+        """Where the vectors are that it searches."""
+        return self._index.vectors
+
     def search(
         self,
         queries: Sequence[str],

@@ -142,6 +142,7 @@ def test_where_a_part_moved_it_is_named_and_only_flips_are_held_against_the_run(
     assert found["moved"] == {"embedder": ["tfidf", "minilm-int8"]}
     assert found["regressions"] == ["B: was right, is wrong"]
     assert any("moved embedder: tfidf -> minilm-int8" in line for line in told(found))
+    assert any("the same: backend local, reranker adaptive, lexical tantivy" in line for line in told(found))
 
 
 @pytest.mark.promise("evals.mcnemar")
