@@ -54,10 +54,11 @@ class Doorman:
         try:
             principal = await anyio.to_thread.run_sync(self._kernel.knock, call)
         except Denied as denied:
-            await self._refuse(send, denied.code, "invalid_token" if call.secret else None)
+            shown = denied.code == "unauthenticated" and call.secret is not None
+            await self._refuse(send, denied.code, "invalid_token" if shown else None)
             return
         owner = AccessToken(token="", client_id=principal.id, scopes=[])  # the SDK binds sessions to it
-        if scope["method"] == "POST":
+        if scope["method"] == "POST" and _bearable(headers):
             body, receive = await _whole(receive)
             if says_two_things(body):
                 await self._refuse(send, "ambiguous", None)
@@ -129,6 +130,12 @@ def _token_in_address(scope: Scope) -> bool:
     """True when the query holds a token: addresses are written into logs on the way, and kept."""
     query = scope.get("query_string", b"").decode("latin-1")
     return any(name.lower() in ("access_token", "token") for name, _ in parse_qsl(query, keep_blank_values=True))
+
+
+def _bearable(headers: Headers) -> bool:
+    """False for a body that says it is too large; the application refuses it before it is read."""
+    length = headers.get("content-length", "0")
+    return not (length.isdecimal() and (len(length) > 9 or int(length) > MAX_BODY))
 
 
 async def _whole(receive: Receive) -> tuple[bytes, Receive]:
