@@ -5,7 +5,6 @@ first reads what others have added. The head (how long the chain is, and its las
 folder after every write, so that a cut tail is missed; checkpoints with a Merkle root follow every `every` records.
 """
 
-import fcntl
 import json
 import os
 import threading
@@ -19,10 +18,12 @@ from typing import Any
 from cda.ledger.chain_end import TAIL_BYTES, ChainEnd, followed, hashes_after
 from cda.ledger.checkpoints import CHECKPOINTS, HEAD, HEAD_BYTES, signed
 from cda.ledger.keys import KeyFault, SigningKey
+from cda.ledger.locks import lock
 from cda.ledger.record import Entry, Position, line_of, merkle_root
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 EVERY = 256  # records between two checkpoints
+LOCK_S = 10.0  # for other processes to finish their write
 
 
 class LedgerUnavailable(Exception):
@@ -202,7 +203,7 @@ class Ledger:
     def _alone(self) -> Iterator[None]:
         descriptor = os.open(f"{self._folder}/.lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock(descriptor, LOCK_S)
             yield
         finally:
             os.close(descriptor)

@@ -5,10 +5,9 @@ hash; a cut tail or a missing file, the signed head; a chain made anew, the sign
 signing key, or an old head together with an old ledger, can pass: keep copies of checkpoints elsewhere.
 """
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,10 @@ from typing import Any
 from cda.ledger.chain_end import segment_files
 from cda.ledger.checkpoints import CHECKPOINTS, HEAD, RETAINED, checked
 from cda.ledger.keys import Ring
+from cda.ledger.locks import lock
 from cda.ledger.record import GENESIS, merkle_root, read_line
+
+PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +74,16 @@ class _Moment:
 
 @contextmanager
 def _between_writes(folder: Path) -> Iterator[None]:
-    """While nobody writes; a copy of a ledger has no lock, and nobody writes there."""
+    """While nobody writes. A copy of a ledger has no lock, and nobody writes there; who holds it for too long hangs."""
+    descriptor = None
     try:
-        descriptor = os.open(folder / ".lock", os.O_RDONLY)
-    except OSError:
-        yield
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        with suppress(OSError):
+            descriptor = os.open(folder / ".lock", os.O_RDONLY)
+            lock(descriptor, PATIENCE_S, shared=True)
         yield
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def verify(folder: Path, head: Path, ring: Ring) -> Verdict:

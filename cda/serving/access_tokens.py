@@ -13,7 +13,7 @@ from typing import Any
 import jwt
 
 from cda.serving.issuer_keys import ALGORITHMS, IssuerKeys
-from cda.serving.oauth_resource import OAuthResource
+from cda.serving.oauth_resource import OAuthResource, principal_name
 from cda.serving.principal import Lapsed, Principal
 from cda.serving.strict_json import object_of
 
@@ -60,11 +60,6 @@ class AccessTokens:
             return None
         granted = _scopes(claims)
         return Principal(name, self._resource.tools(granted), scopes=granted)
-
-
-def principal_name(issuer: str, subject: str, hasher: Callable[[bytes], str]) -> str:
-    """What the ledger calls a subject of an issuer: often a person's address, so only its keyed hash."""
-    return "oauth:" + hasher(f"subject\0{issuer}\0{subject}".encode("utf-8", "surrogatepass"))
 
 
 def _decoded(part: str) -> bytes:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cda.serving.kernel import Call, Denied, Kernel
 from cda.serving.oauth_resource import WELL_KNOWN, OAuthResource
 from cda.serving.principal import Principal
-from cda.serving.strict_json import object_of
+from cda.serving.strict_json import object_of, says_two_things
 from cda.serving.tool_server import bearer
 
 HEALTH = "/health"
@@ -28,6 +28,7 @@ _REFUSALS: Mapping[str, tuple[int, str]] = {
     "too_many_failures": (429, "too many failed authentications; wait a minute"),
     "rate_limited": (429, "too many calls; wait a minute"),
     "token_in_address": (400, "a token is sent in the Authorization header and nowhere else"),
+    "ambiguous": (400, "the message has a name twice in one object"),
     "insufficient_scope": (403, "the token has no scope that opens this tool"),
 }
 _BROKEN = (503, "the server cannot answer now")
@@ -53,12 +54,16 @@ class Doorman:
         try:
             principal = await anyio.to_thread.run_sync(self._kernel.knock, call)
         except Denied as denied:
-            await self._refuse(send, denied.code, "invalid_token" if call.secret else None)
+            shown = denied.code == "unauthenticated" and call.secret is not None
+            await self._refuse(send, denied.code, "invalid_token" if shown else None)
             return
         owner = AccessToken(token="", client_id=principal.id, scopes=[])  # the SDK binds sessions to it
-        if principal.tools is not None and principal.scopes is not None and scope["method"] == "POST":
+        if scope["method"] == "POST" and _bearable(headers):
             body, receive = await _whole(receive)
-            if await self._beyond(call, principal, body, send):
+            if says_two_things(body):
+                await self._refuse(send, "ambiguous", None)
+                return
+            if principal.scopes is not None and await self._beyond(call, principal, body, send):
                 return
         await self._app({**scope, "user": AuthenticatedUser(owner)}, receive, send)
 
@@ -84,7 +89,7 @@ class Doorman:
     async def _refuse(self, send: Send, code: str, error: str | None, scope: str | None = None) -> None:
         status, words = _REFUSALS.get(code, _BROKEN)
         headers = []
-        if status in (400, 401, 403):
+        if status in (401, 403) or error is not None:
             resource = self._kernel.resource
             challenge = resource.challenge(error, scope) if resource is not None else "Bearer"
             headers = [(b"www-authenticate", challenge.encode("ascii"))]
@@ -125,6 +130,12 @@ def _token_in_address(scope: Scope) -> bool:
     """True when the query holds a token: addresses are written into logs on the way, and kept."""
     query = scope.get("query_string", b"").decode("latin-1")
     return any(name.lower() in ("access_token", "token") for name, _ in parse_qsl(query, keep_blank_values=True))
+
+
+def _bearable(headers: Headers) -> bool:
+    """False for a body that says it is too large; the application refuses it before it is read."""
+    length = headers.get("content-length", "0")
+    return not (length.isdecimal() and (len(length) > 9 or int(length) > MAX_BODY))
 
 
 async def _whole(receive: Receive) -> tuple[bytes, Receive]:

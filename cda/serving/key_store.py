@@ -4,7 +4,6 @@ A key is 256 random bits, so one SHA-256 of it is a safe form to keep: there is 
 only slow every call.
 """
 
-import fcntl
 import hmac
 import json
 import os
@@ -19,10 +18,12 @@ from threading import Lock
 from typing import Any
 
 from cda.errors import UnavailableError, UsageError
+from cda.ledger.locks import lock
 from cda.serving.principal import ALL, Lapsed, Principal, Rate
 
 PREFIX = "cda_"
 FORMAT = 1
+LOCK_S = 10.0  # for another process that changes the keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +132,11 @@ def _known(keys: Mapping[str, StoredKey], key_id: str) -> StoredKey:
 @contextmanager
 def _changing(file: Path) -> Iterator[dict[str, StoredKey]]:
     """The keys by id; what the caller makes of them is written when it ends well, whole and for the owner alone."""
+    descriptor = None
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(file.with_name(f".{file.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
-    except OSError as error:
-        raise UnavailableError(f"the key file {file} cannot be written ({error.strerror})") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor, LOCK_S)
         keys = {key.id: key for key in _read(file)} if file.exists() else {}
         yield keys
         document = {"format": FORMAT, "keys": [asdict(key) for key in keys.values()]}
@@ -147,8 +146,13 @@ def _changing(file: Path) -> Iterator[dict[str, StoredKey]]:
             out.flush()
             os.fsync(out.fileno())
         draft.replace(file)
+    except OSError as error:
+        raise UnavailableError(
+            f"the key file {file} cannot be written ({error.strerror}); nothing was changed"
+        ) from None
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _state(file: Path) -> tuple[int, int, int]:

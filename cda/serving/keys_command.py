@@ -1,4 +1,4 @@
-"""`cda keys`: make, list and revoke the API keys of this machine's servers."""
+"""`cda keys`: make, list and revoke the API keys of this machine's servers, and name a subject as the ledger does."""
 
 import json
 from dataclasses import asdict
@@ -83,3 +83,24 @@ def revoke(key_id: str, as_json: bool) -> None:
 
     revoke_key(load_settings().keys_path, key_id)
     click.echo(json.dumps({"id": key_id, "revoked": True}) if as_json else f"{key_id}: revoked")
+
+
+@keys_group.command("subject")
+@click.argument("subject", metavar="SUBJECT")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def subject_name(subject: str, as_json: bool) -> None:
+    """Tell what the ledger calls a subject of the authorisation server: it keeps only a keyed hash of it."""
+    from cda.errors import UnavailableError, UsageError
+    from cda.ledger.keys import KeyFault, argument_hasher
+    from cda.serving.oauth_resource import OAuthResource, principal_name
+    from cda.settings import load_settings
+
+    settings = load_settings()
+    resource = OAuthResource.of(settings)
+    if resource is None:
+        raise UsageError("no authorisation server is set; see CDA_OAUTH_ISSUER")
+    try:
+        name = principal_name(resource.issuer, subject, argument_hasher(settings.ledger_keys_path))
+    except KeyFault as fault:
+        raise UnavailableError(str(fault)) from None
+    click.echo(json.dumps({"principal": name}) if as_json else name)

@@ -5,7 +5,7 @@ RFC 9728 names the metadata that a client finds the authorisation server by, RFC
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -95,6 +95,11 @@ class OAuthResource:
         """The value of a WWW-Authenticate header."""
         named = {"error": error, "scope": scope, "resource_metadata": self.metadata_address}
         return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in named.items() if value is not None)
+
+
+def principal_name(issuer: str, subject: str, hasher: Callable[[bytes], str]) -> str:
+    """What the ledger calls a subject of an issuer: often a person's address, so only its keyed hash."""
+    return "oauth:" + hasher(f"subject\0{issuer}\0{subject}".encode("utf-8", "surrogatepass"))
 
 
 def _scopes(text: str) -> dict[str, frozenset[str] | None]:

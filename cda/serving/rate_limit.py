@@ -29,6 +29,7 @@ _FORGET = (
 _FORGET_ALL = "DELETE FROM passed WHERE at <= ?"
 LONGEST_S = 100_000  # no window is longer
 FORGET_EVERY = 64  # calls of one name
+LOCK_S = 3.0  # for other processes to count theirs
 
 
 class LimiterUnavailable(Exception):
@@ -43,7 +44,7 @@ class RateLimiter:
         self._lock, self._turns = Lock(), count(1)
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._db = sqlite3.connect(file, timeout=10, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(file, timeout=LOCK_S, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=OFF")  # a count that a power cut loses is no loss
             self._db.execute(_TABLE)

@@ -12,6 +12,8 @@ from anyio import AsyncFile
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
+from cda.serving.strict_json import says_two_things
+
 
 class Answers(Protocol):
     """Where a refusal is sent."""
@@ -46,7 +48,7 @@ def refusal(line: str) -> JSONRPCError | None:
         jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         return _refused(line)
-    return None
+    return _refused(line) if says_two_things(line) else None
 
 
 def _refused(line: str) -> JSONRPCError:

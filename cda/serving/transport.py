@@ -18,6 +18,7 @@ from cda.errors import UnavailableError, UsageError
 from cda.serving.addresses import is_loopback
 from cda.serving.doorman import Doorman, Health, Metadata
 from cda.serving.http_refusals import OwnRefusals
+from cda.serving.impatient_http import ImpatientHttp
 from cda.serving.quiet_log import log_quietly
 from cda.serving.tool_server import ToolServer
 from cda.serving.wire import reserve_stdin
@@ -90,6 +91,9 @@ def serve_http(server: ToolServer, at: Http) -> None:
     certificate, key = at.tls or (None, None)
     config = uvicorn.Config(
         Health(guarded),
+        http=ImpatientHttp,
+        ws="none",
+        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from integration.oauth_issuer import Issuer, authorisation_server, encoded, private_key
 
 from cda.errors import UnavailableError, UsageError
-from cda.serving.access_tokens import AccessTokens, principal_name
+from cda.serving.access_tokens import AccessTokens
 from cda.serving.issuer_keys import AGAIN_S, FRESH_S, MAX_BYTES, RETRY_S, WHOLE_S, IssuerKeys, read_keys
-from cda.serving.oauth_resource import OAuthResource
+from cda.serving.oauth_resource import OAuthResource, principal_name
 from cda.serving.principal import Lapsed, Principal
 from cda.settings import Settings
 

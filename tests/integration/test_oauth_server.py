@@ -24,8 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from cda.ledger.keys import argument_hasher
-from cda.serving.access_tokens import principal_name
-from cda.serving.oauth_resource import WELL_KNOWN
+from cda.serving.oauth_resource import WELL_KNOWN, principal_name
 
 METADATA = f"https://claims.example{WELL_KNOWN}/mcp"
 CALLED: Any = {"name": "get_claim", "arguments": TOOLS["get_claim"]}
@@ -393,3 +392,29 @@ def test_a_session_belongs_to_whoever_began_it(site: Site, issuer: Issuer) -> No
         connection.close()
 
     assert told == [404, 404, 200, 200]
+
+
+@pytest.mark.promise("oauth.quiet")
+def test_the_command_names_a_subject_as_the_ledger_does_and_the_doctor_looks_at_the_issuer(
+    site: Site, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from cda.serving.keys_command import keys_group
+    from cda.settings import load_settings
+    from cda.systems.claims.doctor_checks import examine
+
+    with stdio(site, CDA_API_KEY=issuer.token(sub="joe"), **issuer.variables) as wire:
+        wire.start()
+        wire.call("get_claim", TOOLS["get_claim"])
+    for name, value in site.environment(**issuer.variables).items():
+        monkeypatch.setenv(name, value)
+
+    told = CliRunner().invoke(keys_group, ["subject", "joe"])
+
+    assert told.exit_code == 0
+    assert {record["principal"] for record in site.records()} == {told.output.strip()}
+    assert [finding.state for finding in examine(load_settings())] == ["ok"] * 3
+    issuer.fault = "hangs up"
+    states = {finding.name: finding.state for finding in examine(load_settings())}
+    assert states["authorisation server"] == "fail"

@@ -1,4 +1,4 @@
-"""What the doctor looks at for the claims server: its database, the keys and the ledger's keys."""
+"""What the doctor looks at for the claims server: its database, the keys, and the authorisation server's keys."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,9 @@ from cda.settings import Settings
 
 def examine(settings: Settings) -> list[Finding]:
     """Findings on everything `cda mcp claims` needs; writes nothing."""
+    from cda.serving.issuer_keys import IssuerKeys
     from cda.serving.key_store import KeyStore
+    from cda.serving.oauth_resource import OAuthResource
     from cda.systems.claims.store import ClaimsStore
 
     findings = []
@@ -21,6 +23,15 @@ def examine(settings: Settings) -> list[Finding]:
         findings.append(_tried("API keys", lambda: KeyStore(settings.keys_path), "cda keys make"))
     else:
         findings.append(_absent("API keys", str(settings.keys_path), "cda keys make --id ID --tools all"))
+    resource = OAuthResource.of(settings)
+    if resource is not None:
+        findings.append(
+            _tried(
+                "authorisation server",
+                lambda: IssuerKeys(resource.jwks).key(""),
+                "cda doctor",
+            )
+        )
     return findings
 
 

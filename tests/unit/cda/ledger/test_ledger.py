@@ -347,7 +347,7 @@ def test_a_line_is_read_as_it_was_written() -> None:
 def test_two_writers_in_turn_follow_each_other_over_segments_and_checkpoints(tmp_path: Path) -> None:
     place = Place(tmp_path)
     first, second = place.open(every=7, segment_bytes=1500), place.open(every=7, segment_bytes=1500)
-    for number in range(60):
+    for number in range(15):
         (first if number % 5 < 3 else second).append(entry(number))
     second.close()
 
@@ -409,12 +409,12 @@ def test_a_ledger_that_servers_write_to_is_verified_as_it_stands_between_two_wri
 
     with ThreadPoolExecutor(3) as pool:
         writing = [pool.submit(write, 1000 * number) for number in range(3)]
-        verdicts = [place.verdict() for _ in range(60)]
+        verdicts = [place.verdict() for _ in range(15)]
         stop.set()
         for each in writing:
             each.result()
 
-    assert [verdict.fault for verdict in verdicts] == [None] * 60
+    assert [verdict.fault for verdict in verdicts] == [None] * 15
     assert verdicts[-1].records > verdicts[0].records
 
 
