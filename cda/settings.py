@@ -4,7 +4,6 @@
 """
 
 import os
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -38,22 +37,19 @@ class _FromEnvironment(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
 
     def __init__(self, *, _env_file: str | None = ".env", **given: Any) -> None:
-        found = _set(_variables(_env_file)) | _set(os.environ)
+        # The later of equal names holds: a real variable beats the file.
+        found = {name.upper(): value for name, value in (*_in_file(_env_file), *os.environ.items()) if value}
         wanted = [field.validation_alias for field in type(self).model_fields.values()]
         names = [str(name) for alias in wanted if isinstance(alias, AliasChoices) for name in alias.choices]
         super().__init__(**{name: found[name] for name in names if name in found} | given)
 
 
-def _set(variables: Mapping[str, str | None]) -> dict[str, str]:
-    return {name.upper(): value for name, value in variables.items() if value}
-
-
-def _variables(file: str | None) -> Mapping[str, str | None]:
+def _in_file(file: str | None) -> list[tuple[str, str | None]]:
     if file is None or not Path(file).is_file():
-        return {}
+        return []
     from dotenv import dotenv_values  # only where there is a file to read
 
-    return dotenv_values(file, encoding="utf-8")
+    return list(dotenv_values(file, encoding="utf-8").items())
 
 
 class Settings(_FromEnvironment):

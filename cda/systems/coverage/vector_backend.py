@@ -14,6 +14,7 @@ from cda.retrieval.embedders import EmbedderName
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress
 from cda.retrieval.index import Placed, ensure_index
 from cda.retrieval.lifecycle.database_files import DatabaseFiles
+from cda.retrieval.lifecycle.manifest import live
 from cda.retrieval.lifecycle.shared_files import FolderFiles, SharedFiles
 from cda.retrieval.search import PolicySearch, Reranker
 from cda.retrieval.server_words import ServerWords
@@ -87,8 +88,6 @@ def _reranker(settings: Settings) -> Reranker | None:
 
 
 def _live_vectors(settings: Settings, name: BackendName, store: ClauseStore, embedder: Embedder) -> Placed:
-    from cda.retrieval.lifecycle.manifest import live  # only a service needs it, and a cold start takes care of 10 ms
-
     spec = IndexSpec(POLICY, embedder.identity, embedder.dim)
     target, _ = live(shared_files(settings), POLICY.name, name, spec=spec, corpus_digest=store.digest)
     return Placed(configured_backend(settings, name), target)
