@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import tantivy
@@ -21,6 +22,7 @@ from cda.retrieval.words import ANALYZER, analyzer, fold, stems
 
 HEAP_BYTES = 64_000_000
 TEXT, OWN, SAID, ROW = "leg_text", "leg_own_codes", "leg_said_codes", "leg_row"
+_KEPT_WORDS = 1 << 14  # an opened index does not change
 OWN_WEIGHT, SAID_WEIGHT = 2.0, 1.0  # a clause's own code before one that its text only mentions
 
 
@@ -48,6 +50,7 @@ class LexicalIndex:
         self.ids = ids
         self._hashes = hashes
         self._last_filter: tuple[Where, tantivy.Query] | None = None
+        self._idf = lru_cache(maxsize=_KEPT_WORDS)(self._idf_of)
 
     @classmethod
     def build(cls, folder: Path, schema: Schema, entries: Iterable[Entry]) -> int:
@@ -103,9 +106,11 @@ class LexicalIndex:
 
     def idf(self, words: Iterable[str]) -> dict[str, float]:
         """Lucene's idf of each stem over the whole index; a stem that is nowhere has the greatest."""
-        n = len(self.ids)
-        found = {word: self._searcher.doc_freq(TEXT, word) for word in words}
-        return {word: math.log(1 + (n - df + 0.5) / (df + 0.5)) for word, df in found.items()}
+        return {word: self._idf(word) for word in words}
+
+    def _idf_of(self, word: str) -> float:
+        n, df = len(self.ids), self._searcher.doc_freq(TEXT, word)
+        return math.log(1 + (n - df + 0.5) / (df + 0.5))
 
     def _search(
         self,

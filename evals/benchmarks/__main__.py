@@ -3,5 +3,5 @@
 import subprocess
 import sys
 
-for name in ("start", "determination", "search", "text", "claims", "serving"):
+for name in ("start", "determination", "throughput", "search", "text", "claims", "serving"):
     subprocess.run([sys.executable, "-m", f"evals.benchmarks.{name}"], check=True)

@@ -5,6 +5,7 @@ corpora with a narrative of about 600 characters. Prints one JSON document: p50,
 """
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -40,6 +41,7 @@ def request(number: int) -> dict[str, Any]:
 def measure(embedder: str, runs: int) -> dict[str, Any]:
     """Time `runs` determinations after ten warm-up ones."""
     system = CoverageSystem.open(load_settings().model_copy(update={"embedder": embedder}))
+    gc.set_threshold(50_000)  # as `cda` has it
     for number in range(10):
         system.ask(request(-number - 1))
     wall: list[float] = []

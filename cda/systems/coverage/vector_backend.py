@@ -24,6 +24,8 @@ from cda.retrieval.embedders import EmbedderName
 from cda.retrieval.embedding_cache import EmbeddingCache, Progress
 from cda.retrieval.index import Placed, ensure_index
 from cda.retrieval.lifecycle.document_files import DocumentFiles
+from cda.retrieval.lifecycle.manifest import live
+from cda.retrieval.lifecycle.probe import probe_of
 from cda.retrieval.lifecycle.shared_files import FolderFiles, SharedFiles
 from cda.retrieval.search import PolicySearch, Reranker
 from cda.retrieval.server_words import ServerWords
@@ -137,10 +139,6 @@ def _reranker(settings: Settings) -> Reranker | None:
 
 
 def _live_vectors(settings: Settings, name: BackendName, store: ClauseStore, embedder: Embedder) -> Placed:
-    # Only a service needs these, and a cold start takes care of 10 ms.
-    from cda.retrieval.lifecycle.manifest import live
-    from cda.retrieval.lifecycle.probe import probe_of
-
     spec = IndexSpec(POLICY, embedder.identity, embedder.dim)
     target, manifest = live(shared_files(settings), POLICY.name, name, spec=spec, corpus_digest=store.digest)
     manifest.require_probe(probe_of(embedder))

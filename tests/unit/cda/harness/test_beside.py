@@ -1,5 +1,6 @@
 import os
 import threading
+from contextvars import ContextVar
 
 import pytest
 
@@ -20,6 +21,15 @@ def test_one_thread_serves_work_after_work_and_is_not_the_callers() -> None:
     assert len(seen) == 5
     assert set(seen).isdisjoint({threading.get_ident()})
     assert len(set(seen)) == 1
+
+
+def test_work_sees_its_own_callers_context() -> None:
+    asking: ContextVar[str] = ContextVar("asking")
+    seen: list[str] = []
+    for caller in ("one", "two"):
+        asking.set(caller)
+        assert beside.finished(lambda: seen.append(asking.get()), within_s=5)
+    assert seen == ["one", "two"]
 
 
 def test_work_that_is_late_keeps_its_thread_until_it_is_done() -> None:
