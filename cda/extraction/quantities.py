@@ -34,7 +34,7 @@ def _whole_months(first: date, last: date) -> int:
 
 
 # the days over whole weeks of gestation, by their place
-_DAYS = ("", "one", "two", "three", "four", "five", "six")
+_DAYS = ("zero", "one", "two", "three", "four", "five", "six")
 
 
 class QuantityReader:
