@@ -1,8 +1,10 @@
 """From settings to a client. Only here is it decided which library is imported."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from cda.errors import UnavailableError
+from cda.llm.batches import BatchClient
 from cda.llm.calling import ProviderClient
 from cda.llm.choice import Choice, choose
 from cda.llm.prices import read_prices
@@ -31,6 +33,16 @@ def open_model_client(settings: Settings, *, look: bool = True) -> ProviderClien
             client.close()
             raise
     return client
+
+
+def open_batches(settings: Settings, journal: Path) -> BatchClient:
+    """A client whose answers come from batches, going on with what the journal says. Raises as `open_model_client`."""
+    client = open_model_client(settings)
+    try:
+        return BatchClient(client, journal)
+    except BaseException:
+        client.close()
+        raise
 
 
 def _providers(settings: Settings, choices: Mapping[str, Choice]) -> dict[str, ModelProvider]:
