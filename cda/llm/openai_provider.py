@@ -53,10 +53,9 @@ class OpenAIProvider:
             api_key=key or "none",
             base_url=base_url or PUBLIC,
             max_retries=0,
-            organization="",
-            project="",
             webhook_secret="",
         )
+        self._sdk.organization = self._sdk.project = None  # the environment is read by settings alone
 
     async def send(self, request: ModelRequest, choice: Choice, seconds: float) -> Received:
         """Ask once; a server that refuses the schema is asked anew by tool. Raises CallFault."""

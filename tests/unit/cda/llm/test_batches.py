@@ -7,23 +7,17 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from conformance.model_client import GOOD, NOTE, Facts, asked
+from conformance.model_client import NOTE, Facts, asked
 from doubles.messages_server import Fault, ModelDouble
+from model_world import ANTHROPIC, settings_for
 
 from cda.contracts.model_client import FailureKind, ModelFailure, UnlimitedMeter
 from cda.errors import UnavailableError, UsageError
 from cda.llm.batches import BatchClient, Pending
 from cda.llm.opening import open_model_client
-from cda.settings import Settings
 
 KEYS = tuple(f"case-{number}#1" for number in range(5))
 BATCHES = "/v1/messages/batches"
-
-
-@pytest.fixture
-def double() -> Iterator[ModelDouble]:
-    with ModelDouble(lambda _: GOOD) as running:
-        yield running
 
 
 @pytest.fixture
@@ -32,9 +26,7 @@ def start(double: ModelDouble, tmp_path: Path) -> Iterator[Callable[[], BatchCli
     made: list[BatchClient] = []
 
     def started() -> BatchClient:
-        settings = Settings(
-            CDA_MODEL="anthropic:claude-sonnet-5", ANTHROPIC_API_KEY=double.key, ANTHROPIC_BASE_URL=double.url
-        )  # type: ignore[call-arg]
+        settings = settings_for(double, ANTHROPIC)
         made.append(BatchClient(open_model_client(settings, look=False), tmp_path / "batches.jsonl"))
         return made[-1]
 
@@ -86,7 +78,8 @@ def test_a_killed_process_finds_its_batch_and_sends_nothing_twice(
     while not second.poll():
         pass
     third = start()
-    assert third.load() == len(KEYS)
+    want(third, *KEYS)
+    assert third.send() == 0
     for client in (second, third):
         assert isinstance(client.ask(asked(key=KEYS[0]), UnlimitedMeter()).answer, Facts)
     assert made(double) == [5]
@@ -106,7 +99,6 @@ def test_a_batch_whose_answer_was_lost_is_found_again_and_not_sent_twice(
             client.send()
         client = start()
         want(client, *KEYS)
-    client.poll()
     client.send()
     while not client.poll():
         pass
