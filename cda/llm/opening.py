@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from cda.errors import UnavailableError
+from pydantic import SecretStr
+
+from cda.errors import UnavailableError, UsageError
 from cda.llm.batches import BatchClient
 from cda.llm.calling import ProviderClient
 from cda.llm.choice import Choice, choose
@@ -57,7 +60,8 @@ def _anthropic(settings: Settings) -> ModelProvider:
         from cda.llm.anthropic_provider import AnthropicProvider
     except ImportError:
         raise UnavailableError("Anthropic's library is not installed; install the extra `anthropic`") from None
-    return AnthropicProvider(settings.anthropic_api_key.get_secret_value(), settings.anthropic_base_url)
+    key = _key("ANTHROPIC_API_KEY", settings.anthropic_api_key)
+    return AnthropicProvider(key, _address("ANTHROPIC_BASE_URL", settings.anthropic_base_url))
 
 
 def _openai(settings: Settings) -> ModelProvider:
@@ -67,5 +71,22 @@ def _openai(settings: Settings) -> ModelProvider:
         from cda.llm.openai_provider import OpenAIProvider
     except ImportError:
         raise UnavailableError("OpenAI's library is not installed; install the extra `openai`") from None
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else ""
-    return OpenAIProvider(key, settings.openai_base_url)
+    key = _key("OPENAI_API_KEY", settings.openai_api_key) if settings.openai_api_key else ""
+    return OpenAIProvider(key, _address("OPENAI_BASE_URL", settings.openai_base_url))
+
+
+def _key(variable: str, key: SecretStr) -> str:
+    text = key.get_secret_value()
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise UsageError(f"{variable} holds a character that no key has")
+    return text
+
+
+def _address(variable: str, url: str | None) -> str | None:
+    try:
+        good = url is None or (urlsplit(url).hostname is not None and urlsplit(url).port != 0)
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(f"{variable} is no address: http(s)://HOST[:PORT][/PATH]")
+    return url

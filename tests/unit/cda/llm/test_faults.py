@@ -10,7 +10,7 @@ from conformance.model_client import Facts, FullMeter, Stopped, asked
 from doubles.messages_server import Fault, ModelDouble
 from model_world import ANTHROPIC, OPENAI, Open
 
-from cda.contracts.model_client import FailureKind, ModelFailure, UnlimitedMeter
+from cda.contracts.model_client import FailureKind, ModelFailure, UnlimitedMeter, UserTurn
 
 pytestmark = pytest.mark.promise("models.faults")
 BOTH = pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
@@ -162,6 +162,25 @@ def test_a_request_that_will_never_do_is_asked_once(
     assert caught.value.kind is kind
     assert str(status) in str(caught.value)
     assert len(double.questions) == 1
+
+
+@BOTH
+def test_what_cannot_be_put_on_the_wire_is_rejected_and_costs_nothing(
+    double: ModelDouble, open_client: Open, model: str
+) -> None:
+    meter = UnlimitedMeter()
+    with pytest.raises(ModelFailure, match="model_rejected"):
+        open_client(model).ask(asked(turns=(UserTurn('{"note": "\ud800"}'),)), meter)
+    assert [(call.usd, call.estimated) for call in meter.calls] == [(Decimal(0), False)]
+    assert double.questions == []
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_only_a_gateway_s_error_may_hide_a_paid_answer(double: ModelDouble, open_client: Open, status: int) -> None:
+    double.faults = [Fault("page", 1, None, status, SOON)]
+    meter = UnlimitedMeter()
+    open_client().ask(asked(), meter)
+    assert [call.estimated for call in meter.calls] == ([False] if status == 500 else [True, False])
 
 
 @BOTH

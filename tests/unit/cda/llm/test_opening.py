@@ -7,7 +7,7 @@ import pytest
 from doubles.messages_server import Fault, ModelDouble
 from model_world import ANTHROPIC, OPENAI, Open, settings_for
 
-from cda.errors import CdaError, UnavailableError, exit_code
+from cda.errors import CdaError, UnavailableError, UsageError, exit_code
 from cda.llm.opening import open_model_client
 
 pytestmark = pytest.mark.promise("models.opening")
@@ -29,6 +29,23 @@ def test_no_key_names_its_variable(double: ModelDouble) -> None:
     assert refused(double, ANTHROPIC, ANTHROPIC_API_KEY=None).startswith("ANTHROPIC_API_KEY is not set")
     assert refused(double, OPENAI, OPENAI_API_KEY=None, OPENAI_BASE_URL=None).startswith("OPENAI_API_KEY is not set")
     assert double.seen == []
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"ANTHROPIC_API_KEY": "canary-\u00e4"}, "ANTHROPIC_API_KEY holds a character"),
+        ({"ANTHROPIC_API_KEY": "canary\nkey"}, "ANTHROPIC_API_KEY holds a character"),
+        ({"ANTHROPIC_BASE_URL": "http://[canary"}, "ANTHROPIC_BASE_URL is no address"),
+        ({"ANTHROPIC_BASE_URL": "http://host:99999"}, "ANTHROPIC_BASE_URL is no address"),
+    ],
+)
+def test_a_key_or_address_that_cannot_be_one_is_refused_unseen(
+    double: ModelDouble, given: dict[str, str], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        open_model_client(settings_for(double, ANTHROPIC, **given))
+    assert "canary" not in str(caught.value)
 
 
 @BOTH

@@ -1,12 +1,14 @@
 """What goes over the wire: the cacheable part first, use as settings say, and turns sent back as they came."""
 
 import json
+from typing import Annotated, Literal
 
 import pytest
 from conformance.model_client import GOOD, LOOK, STATIC, Facts, asked
 from doubles.messages_actor import Body, Said, results_of
 from doubles.messages_server import ModelDouble
 from model_world import ANTHROPIC, OPENAI, Open
+from pydantic import BaseModel, ConfigDict, Field
 
 from cda.contracts.model_client import ResultsTurn, ToolResult, UnlimitedMeter, UserTurn
 from cda.llm.anthropic_provider import AnthropicProvider
@@ -87,6 +89,34 @@ def test_a_tool_s_error_is_told_as_one(double: ModelDouble, open_client: Open) -
     reply = client.ask(asked(tools=(LOOK,), turns=(*asked().turns, turn, results)), meter)
     assert isinstance(reply.answer, Facts)
     assert double.bodies[-1]["messages"][2]["content"][0]["is_error"] is True
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    weight: float = Field(default=1.0, gt=0)
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int = Field(default=9, le=9)
+
+
+class Owner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    pets: list[Annotated[Dog | Cat, Field(discriminator="kind")]] = Field(default_factory=list, max_length=4)
+    default: Literal["a", "b"] | None = None
+
+
+@pytest.mark.promise("models.answer")
+@pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
+def test_contracts_with_choices_defaults_and_bounds_are_taken_as_schemas(
+    double: ModelDouble, open_client: Open, model: str
+) -> None:
+    double.actor = lambda _: Said(answer={"pets": [{"kind": "cat", "lives": 3}], "default": "b"})
+    reply = open_client(model).ask(asked(answer=Owner), UnlimitedMeter())
+    assert reply.answer == Owner(pets=[Cat(kind="cat", lives=3)], default="b")
+    assert [one.status for one in double.questions] == [200]
 
 
 @pytest.mark.promise("models.counted")
