@@ -8,7 +8,7 @@ from cda.contracts.model_client import FailureKind
 from cda.llm.choice import ROLES
 from cda.settings import Settings
 
-GUIDE = (Path(__file__).parents[4] / "docs/guides/models.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[4] / "docs/reference/models.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.promise("models.guide")
 
 
