@@ -8,6 +8,7 @@ Equal input, corpus and settings give equal results but for `run_id` and `latenc
 
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -140,7 +141,8 @@ def _within_cap(work: Callable[[], None], budget: Budget, state: _Run) -> None:
         except Exception as error:  # the boundary: nothing that a part does reaches the caller
             failures.append(_why(error, state.step))
 
-    worker = threading.Thread(target=guarded, name="cda-run", daemon=True)
+    # The caller's context comes along: whoever wraps a model client knows by it which of many runs is asking.
+    worker = threading.Thread(target=copy_context().run, args=(guarded,), name="cda-run", daemon=True)
     worker.start()
     worker.join(timeout=budget.remaining_s)
     if worker.is_alive():
