@@ -9,17 +9,23 @@ from cda.errors import PolicyToolError
 from cda.settings import Settings
 from cda.systems.coverage.system import CoverageSystem
 from evals.case_model import CoverageCase
-from evals.record import Record, record_of
+from evals.record import Record, Sample, record_of
 from evals.shipped_corpus import Worlds
 from evals.suite import Say
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A case and the set that it is of."""
+    """A case, the set that it is of, and which asking of it this is, from 1."""
 
     set: str
     case: CoverageCase
+    repeat: int = 1
+
+    @property
+    def sample(self) -> Sample:
+        """Which asking of which case."""
+        return self.case.case_id, self.repeat
 
 
 class Asker:
@@ -49,6 +55,7 @@ class Asker:
             result,
             family=self._family(case),
             fetch=lambda clause_id: self.clause(clause_id, case.corpus),
+            repeat=asked.repeat,
         )
 
     def clause(self, clause_id: str, corpus: str = "") -> ClauseView | None:
