@@ -69,6 +69,7 @@ def digest_of(request: ModelRequest, model: str) -> str:
     """Hex sha256 of everything that is sent, and of the model that it is sent to."""
     shown = [
         request.role,
+        request.key,
         model,
         request.static,
         [_shown(turn) for turn in request.turns],
