@@ -4,6 +4,7 @@
 """
 
 import os
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,6 +15,12 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from cda.errors import UsageError
 
 Fault = Literal["hallucinate", "paraphrase", "stale", "unsupported", "lowconf"]
+# PROVIDER:ID, and how the model is used; a role's own may leave out the first part and then changes the use alone.
+_USE = r"(effort=(low|medium|high|xhigh|max)|thinking=(adaptive|disabled)|tokens=[1-9]\d{1,5}|seconds=[1-9]\d{0,3})"
+MODEL = rf"^((anthropic|openai):[^\s,=]+(,{_USE})*|{_USE}(,{_USE})*)$"
+_PRICE = r"[^\s,=]+=\d+(\.\d+)?/\d+(\.\d+)?"
+PRICES = rf"^({_PRICE}(,{_PRICE})*)?$"
+URL = r"^https?://\S+$"
 
 
 def default_home() -> Path:
@@ -64,6 +71,29 @@ class Settings(BaseSettings):
     fault: Annotated[Fault | None, Field(validation_alias=_named("CDA_FAULT"))] = None
     run_timeout_s: Annotated[float, Field(gt=0, validation_alias=_named("CDA_RUN_TIMEOUT_S"))] = 900.0
     max_iterations: Annotated[int, Field(ge=1, le=10, validation_alias=_named("CDA_MAX_ITERATIONS"))] = 3
+
+    run_max_tokens: Annotated[int, Field(ge=0, validation_alias=_named("CDA_RUN_MAX_TOKENS"))] = 400_000
+    run_max_usd: Annotated[Decimal, Field(ge=0, validation_alias=_named("CDA_RUN_MAX_USD"))] = Decimal("2.00")
+
+    model: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL"))] = None
+    model_planner: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_PLANNER"))] = None
+    model_retriever: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_RETRIEVER"))] = None
+    model_grader: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_GRADER"))] = None
+    model_synthesizer: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_SYNTHESIZER"))] = (
+        None
+    )
+    model_verifier: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_VERIFIER"))] = None
+    model_extractor: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_EXTRACTOR"))] = None
+    model_drafter: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_DRAFTER"))] = None
+    model_adversary: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_ADVERSARY"))] = None
+    model_judge: Annotated[str | None, Field(pattern=MODEL, validation_alias=_named("CDA_MODEL_JUDGE"))] = None
+    model_concurrency: Annotated[int, Field(ge=1, le=256, validation_alias=_named("CDA_MODEL_CONCURRENCY"))] = 8
+    model_tries: Annotated[int, Field(ge=1, le=20, validation_alias=_named("CDA_MODEL_TRIES"))] = 6
+    model_prices: Annotated[str, Field(pattern=PRICES, validation_alias=_named("CDA_MODEL_PRICES"))] = ""
+    anthropic_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("ANTHROPIC_API_KEY"))] = None
+    anthropic_base_url: Annotated[str | None, Field(pattern=URL, validation_alias=_named("ANTHROPIC_BASE_URL"))] = None
+    openai_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("OPENAI_API_KEY"))] = None
+    openai_base_url: Annotated[str | None, Field(pattern=URL, validation_alias=_named("OPENAI_BASE_URL"))] = None
 
     manifests: Annotated[Path | None, Field(validation_alias=_named("CDA_MANIFESTS"))] = None
     pinecone_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("PINECONE_API_KEY"))] = None

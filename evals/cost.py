@@ -1,62 +1,12 @@
 """What a run would cost: measured usage times dated prices, with and without prompt caching and batches."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-from cda.errors import UsageError
+from cda.llm.prices import Price, Prices
 from evals.usage import RoleUse, Usage
 
-FILE = Path(__file__).parent / "prices.json"
 WAYS = ("plain", "cached", "batch", "cached_batch")
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Money for one token, by kind; `cacheable_from` is the shortest prefix that is cached, None: not known."""
-
-    input: Decimal
-    output: Decimal
-    cacheable_from: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices of one day."""
-
-    as_of: str
-    currency: str
-    models: Mapping[str, Price]
-    cache_read: Decimal
-    cache_write: Decimal
-    batch: Decimal
-
-    def of(self, model: str) -> Price:
-        """The price of a model, with or without its provider in front. Raises UsageError for one that has none."""
-        name = model.rpartition(":")[2]
-        if name not in self.models:
-            raise UsageError(
-                f"{model}: no price of it is known on {self.as_of}; there are {', '.join(sorted(self.models))} "
-                f"({FILE.name} takes more)"
-            )
-        return self.models[name]
-
-
-def read_prices(file: Path = FILE) -> Prices:
-    """The shipped prices."""
-    raw: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    per = Decimal(raw["per_tokens"])
-    models = {
-        name: Price(Decimal(row["input"]) / per, Decimal(row["output"]) / per, row["cacheable_from"])
-        for name, row in raw["models"].items()
-    }
-    cache = raw["cache"]
-    return Prices(
-        raw["as_of"], raw["currency"], models, Decimal(cache["read"]), Decimal(cache["write"]), Decimal(raw["batch"])
-    )
 
 
 def project(usage: Usage, cases: int, prices: Prices, model: str | None = None) -> dict[str, Any]:

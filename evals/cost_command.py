@@ -18,8 +18,9 @@ from cda.errors import UnavailableError
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def cost(count: int, traces: tuple[Path, ...], model: str | None, as_json: bool) -> None:
     """Price a run of N cases from measured traces, by role and model, with and without caching and batches."""
+    from cda.llm.prices import read_prices
     from cda.settings import load_settings
-    from evals.cost import project, read_prices
+    from evals.cost import project
     from evals.usage import measured
 
     settings = load_settings()
@@ -28,7 +29,7 @@ def cost(count: int, traces: tuple[Path, ...], model: str | None, as_json: bool)
     usage = measured(folders)
     if not usage.runs:
         raise UnavailableError(f"no finished run left a trace in {folders[0]}; `cda eval --limit 5` makes some")
-    prices = read_prices()
+    prices = read_prices().priced(settings.model_prices)
     if model is not None:
         prices.of(model)
     document = {**project(usage, count, prices, model), "note": _note(usage.tokens, usage.runs)}

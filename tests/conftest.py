@@ -26,6 +26,15 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
     for name in ("PINECONE_API_KEY", "CDA_PINECONE_HOST", "CDA_PINECONE_INDEX", "PINECONE_CONTROLLER_HOST"):
         monkeypatch.delenv(name, raising=False)
+    for name in (
+        "CDA_MODEL",
+        "CDA_REASONER",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+    ):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CDA_HOME", str(tmp_path / "cda-home"))
 
 

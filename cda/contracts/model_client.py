@@ -52,10 +52,14 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """What the model said before: text and tool calls, to be sent back as they came."""
+    """What the model said before: text and tool calls, to be sent back as they came.
+
+    `carried` is what only the client that made the turn reads (JSON; a provider's own blocks, which it wants back).
+    """
 
     text: str
     calls: tuple[ToolCall, ...] = ()
+    carried: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class Usage:
 @dataclass(frozen=True, slots=True)
 class ModelCall:
     """One paid call, for the trace and the budget: no text. `seconds` is wall time with all tries; `outcome` is "ok" or
-    the kind of the failure."""
+    the kind of the failure. `estimated`: nobody told what was used (a lost reply), so `usage` is the most it can be."""
 
     role: str
     model: str
@@ -107,6 +111,7 @@ class ModelCall:
     outcome: str
     tries: int = 1
     static_sha256: str = ""
+    estimated: bool = False
 
 
 class FailureKind(StrEnum):
@@ -133,7 +138,8 @@ class ModelFailure(CdaError):
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """`answer` satisfies the contract asked for (None when none was asked); `turn` is what to send back in a loop."""
+    """`answer` satisfies the contract asked for: None when none was asked, or when the model called a tool instead.
+    `turn` is what to send back in a loop."""
 
     turn: ModelTurn
     answer: BaseModel | None
@@ -161,7 +167,10 @@ class ModelClient(Protocol):
     """Asks models. Safe for use by several threads; at most as many requests are in flight as settings allow."""
 
     def ask(self, request: ModelRequest, meter: RunMeter) -> ModelReply:
-        """Answer within the meter's time. Raises ModelFailure; the call is recorded with the meter either way."""
+        """Answer within the meter's time. Raises ModelFailure; the call is recorded with the meter either way.
+
+        A try whose reply was lost, or that had to be repaired, is recorded as a call of its own.
+        """
         ...
 
     def describe(self, role: str) -> str:

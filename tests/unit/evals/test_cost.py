@@ -5,7 +5,8 @@ import pytest
 from click.testing import CliRunner
 
 from cda.errors import UnavailableError, UsageError
-from evals.cost import project, read_prices
+from cda.llm.prices import read_prices
+from evals.cost import project
 from evals.cost_command import cost
 from evals.usage import Usage, measured
 
