@@ -128,7 +128,7 @@ class PaidAnswers:
         if reply is not None:
             answer = None if reply.answer is None else reply.answer.model_dump(mode="json", by_alias=True)
             held |= {
-                "turn": {"text": reply.turn.text, "calls": [asdict(one) for one in reply.turn.calls]},
+                "turn": asdict(reply.turn),
                 "answer": answer,
                 "call": _plain_call(reply.call),
             }
@@ -254,7 +254,7 @@ def _reply(held: Mapping[str, Any], request: ModelRequest) -> ModelReply:
     turn, call = held["turn"], held["call"]
     calls = tuple(ToolCall(**one) for one in turn["calls"])
     return ModelReply(
-        turn=ModelTurn(turn["text"], calls),
+        turn=ModelTurn(**{**turn, "calls": calls}),
         answer=request.answer.model_validate(held["answer"]) if request.answer else None,
         call=ModelCall(**{**call, "usage": Usage(**call["usage"]), "usd": Decimal(call["usd"])}),
     )

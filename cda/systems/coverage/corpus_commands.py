@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cda.errors import UsageError
+from cda.systems.coverage.draft_command import draft_criteria
 from cda.systems.coverage.import_command import import_policies
 from cda.systems.coverage.index_command import build_index
 from corpus import BUILTIN
@@ -39,6 +40,7 @@ def corpus_group() -> None:
 
 corpus_group.add_command(import_policies)
 corpus_group.add_command(build_index)
+corpus_group.add_command(draft_criteria)
 
 
 @corpus_group.command()
