@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from cda.contracts.model_client import FailureKind, ModelRequest, ModelTurn, Usage
 from cda.llm.choice import Choice
@@ -68,6 +68,49 @@ class ModelProvider(Protocol):
     @property
     def repairs(self) -> int:
         """How often an answer that breaks its contract is asked for again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """One question of a batch; `item_id` is a digest of its key and of everything that is sent."""
+
+    item_id: str
+    request: ModelRequest
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What came of one question: an answer, or the fault that it ended in, which is not paid."""
+
+    item_id: str
+    received: Received | None
+    fault: CallFault | None
+
+
+@runtime_checkable
+class BatchProvider(Protocol):
+    """A provider's batches. Every method that sends raises CallFault and nothing else."""
+
+    def body(self, request: ModelRequest, choice: Choice) -> Mapping[str, Any]:
+        """What is sent for a question."""
+        ...
+
+    async def make_batch(self, items: Sequence[BatchItem]) -> str:
+        """The name of a new batch."""
+        ...
+
+    async def batch_ended(self, name: str) -> bool:
+        """Whether every question of it has come to an end."""
+        ...
+
+    async def batches(self) -> list[tuple[str, int, bool]]:
+        """The newest batches of the account: name, how many questions, whether ended."""
+        ...
+
+    async def batch_results(self, name: str) -> list[BatchResult]:
+        """What came of a batch that has ended, in no order."""
         ...
 
 
