@@ -64,7 +64,10 @@ class Settings(BaseSettings):
     lexical: Annotated[Literal["tantivy", "rank-bm25", "postgres"], Field(validation_alias=_named("CDA_LEXICAL"))] = (
         "tantivy"
     )
-    reasoner: Annotated[Literal["criteria"], Field(validation_alias=_named("CDA_REASONER"))] = "criteria"
+    reasoner: Annotated[Literal["criteria", "hybrid", "agentic"], Field(validation_alias=_named("CDA_REASONER"))] = (
+        "criteria"
+    )
+    hybrid_passes: Annotated[int, Field(ge=1, le=2, validation_alias=_named("CDA_HYBRID_PASSES"))] = 1
     policy_tools: Annotated[Literal["inprocess", "mcp"], Field(validation_alias=_named("CDA_POLICY_TOOLS"))] = (
         "inprocess"
     )

@@ -8,6 +8,7 @@ Equal input, corpus and settings give equal results but for `run_id` and `latenc
 
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -28,6 +29,7 @@ from cda.contracts.decision import (
     Verification,
 )
 from cda.contracts.facts import Fact, FactState
+from cda.contracts.model_client import ModelCall, ModelFailure
 from cda.contracts.policy_tools import Directory, PolicyTools
 from cda.errors import PolicyToolError
 from cda.harness.budget import MAX_SECONDS, MAX_TOKENS, MAX_USD, Budget, BudgetExceeded
@@ -41,6 +43,9 @@ from cda.harness.requests import MalformedRequest, parse_request
 from cda.harness.retrieval import Gathered, counts, gather
 from cda.harness.trace import Trace, kinds, safe_id
 from cda.harness.verifier import Reading, verify
+
+# What a model client gets for cancelling its call when the run's time is over, before the run is reported.
+CANCELLING_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +141,19 @@ def _within_cap(work: Callable[[], None], budget: Budget, state: _Run) -> None:
         except Exception as error:  # the boundary: nothing that a part does reaches the caller
             failures.append(_why(error, state.step))
 
-    worker = threading.Thread(target=guarded, name="cda-run", daemon=True)
+    # The caller's context comes along: whoever wraps a model client knows by it which of many runs is asking.
+    worker = threading.Thread(target=copy_context().run, args=(guarded,), name="cda-run", daemon=True)
     worker.start()
     worker.join(timeout=budget.remaining_s)
     if worker.is_alive():
         failures = [budget.time_reason]
+    budget.close(CANCELLING_S)
     state.reasons.extend(failures)
 
 
 def _why(error: Exception, step: str) -> str:
     """The reason for a failure, without its message: that could repeat the request."""
-    if isinstance(error, BudgetExceeded):
+    if isinstance(error, BudgetExceeded | ModelFailure):
         return str(error)
     if isinstance(error, PolicyToolError):
         return f"error: the policy tools failed at {step} ({error.code})"
@@ -158,7 +165,14 @@ def _work(request: CoverageRequest, parts: Parts, settings: RunSettings, budget:
     state.checked = checked
     if checked.preflight.halt_reason is not None or checked.as_of is None:
         return
-    case = Case(request=checked.request, as_of=checked.as_of, plan=checked.plan, codes=checked.codes)
+    case = Case(
+        request=checked.request,
+        as_of=checked.as_of,
+        plan=checked.plan,
+        codes=checked.codes,
+        fences=tuple(_fences(checked.preflight)),
+        meter=budget,
+    )
     if case.plan is None:
         state.reasons.append("no_plan: no plan was named, so riders were not considered")
     state.step = "retrieval"
@@ -177,7 +191,7 @@ def _work(request: CoverageRequest, parts: Parts, settings: RunSettings, budget:
     state.step = "reasoning"
     reasoned = parts.reasoner.determine(case, state.gathered.usable, state.facts)
     state.reasoned, state.answer = reasoned, reasoned.determination
-    budget.spend(input_tokens=reasoned.tokens_in, output_tokens=reasoned.tokens_out, usd=Decimal(reasoned.usd))
+    budget.check()
     if settings.fault is not None:
         state.step = "fault"
         clauses = state.gathered.usable
@@ -224,6 +238,8 @@ def _record(state: _Run, parts: Parts, settings: RunSettings, budget: Budget, ru
     trace = Trace(settings.trace_dir, run_id)
     gate, lines = _gate(state, settings)
     _trace(trace, state, parts.provenance)
+    for call in budget.calls:
+        trace.event("model_call", **_called(call))
     trace.event("gate", state=gate.state.value, reasons=kinds(gate.reasons), latency_s=round(budget.elapsed_s, 6))
     trace.close()
     if trace.dead and gate.state is not GateState.HALT:
@@ -321,6 +337,24 @@ def _trace(trace: Trace, state: _Run, provenance: Provenance) -> None:
             passed=check_.passed,
             failed_step=kinds([check_.reason])[0] if check_.reason else None,
         )
+
+
+def _called(call: ModelCall) -> dict[str, object]:
+    """One call as `cda cost` reads it: what the provider served from or wrote to its cache is the unchanging prefix."""
+    return {
+        "role": call.role,
+        "model": call.model,
+        "input_tokens": call.usage.input,
+        "cache_read_tokens": call.usage.cache_read,
+        "cache_write_tokens": call.usage.cache_write,
+        "static_tokens": call.usage.cache_read + call.usage.cache_write,
+        "output_tokens": call.usage.output,
+        "usd": str(call.usd),
+        "seconds": round(call.seconds, 6),
+        "outcome": call.outcome,
+        "tries": call.tries,
+        "static_sha256": call.static_sha256,
+    }
 
 
 def _places(fact: Fact) -> list[object]:

@@ -1,12 +1,13 @@
 """What the loop asks of the parts that read and reason. The systems wire them; the harness knows only these shapes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Protocol
 
 from cda.contracts.decision import Claim, CoverageRequest, Determination, Outcome, PriorAuthorization
 from cda.contracts.facts import Fact
+from cda.contracts.model_client import RunMeter, UnlimitedMeter
 from cda.contracts.policy_tools import ClauseView, Plan
 
 UNKNOWN_PRIOR_AUTHORIZATION = PriorAuthorization(required="unknown")
@@ -33,7 +34,7 @@ class LineReasoned:
 
 @dataclass(frozen=True, slots=True)
 class Reasoned:
-    """A determination and its lines, one for each code asked. `tokens_in`, `tokens_out` and `usd` are what it cost.
+    """A determination and its lines, one for each code asked. What it cost is with the case's meter.
 
     The determination's confidence is how sure the reasoner is of THIS answer: a well-founded refusal has a high one.
     A determined outcome carries, for at least one line that has it, a claim whose `criterion` is the root of the
@@ -42,19 +43,22 @@ class Reasoned:
 
     determination: Determination
     lines: tuple[LineReasoned, ...]
-    tokens_in: int = 0
-    tokens_out: int = 0
-    usd: str = "0"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a reasoner may see: the request after pre-flight, the day, and the plan (None: none was given)."""
+    """What a reasoner may see: the request after pre-flight, the day, and the plan (None: none was given).
+
+    fences: spans of the narrative that address the reader; they are no evidence, and no model is shown them. meter: the
+    budget of this run, which every call to a model is made under.
+    """
 
     request: CoverageRequest
     as_of: date
     plan: Plan | None
     codes: tuple[str, ...]
+    fences: tuple[tuple[int, int], ...] = ()
+    meter: RunMeter = field(default_factory=UnlimitedMeter, compare=False, repr=False)
 
 
 class Reasoner(Protocol):
@@ -63,7 +67,8 @@ class Reasoner(Protocol):
     name: str
 
     def determine(self, case: Case, clauses: Sequence[ClauseView], facts: Mapping[str, Fact]) -> Reasoned:
-        """Answer every code of the case. `clauses` are in effect, of the payer and the plan, sorted by id."""
+        """Answer every code of the case. `clauses` are in effect, of the payer and the plan, sorted by id. Raises
+        ModelFailure or BudgetExceeded where a model gave no usable answer."""
         ...
 
 

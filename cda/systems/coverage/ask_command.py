@@ -122,7 +122,9 @@ def _open(settings: "Settings") -> "CoverageSystem":
 @click.option("--versus", callback=as_day, help="Explain what differs on this other date, YYYY-MM-DD.")
 @click.option("--batch", type=click.Path(path_type=Path), help="One request a line (JSONL); one result a line.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Workers of --batch.")
-@click.option("--reasoner", type=click.Choice(["criteria"]), help="Default: CDA_REASONER, else criteria.")
+@click.option(
+    "--reasoner", type=click.Choice(["criteria", "hybrid", "agentic"]), help="Default: CDA_REASONER, else criteria."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def ask(
     request: Path | None,

@@ -55,6 +55,16 @@ class CriteriaJudge:
             return None if node.presumed or found == "unknown" else f"nothing is presumed there: it is {found}"
         return None if found == claim.status else f"on the evidence shown it is {found}, not {claim.status}"
 
+    def words(self, case: Case, clause: ClauseView, path: str) -> str | None:
+        """What a node of the clause's criterion asks for, in plain words; None where the criterion has no such node."""
+        try:
+            criterion = parse_criterion(clause.criterion or {}, self._definitions, clause.clause_id)
+        except CriterionError:
+            return None
+        context = Context({}, self._definitions, case.request.diagnosis_codes, case.as_of)
+        node = _find(self._rule(clause, criterion, case.request.diagnosis_codes), path, context)
+        return None if node is None else node.label
+
     def outcome(
         self, case: Case, clauses: Sequence[ClauseView], claims: Sequence[Claim], outcome: Outcome
     ) -> str | None:

@@ -14,16 +14,18 @@ from typing import Any
 from cda.contracts.decision import Difference, GateState, Provenance, RunResult, Versus
 from cda.contracts.definitions import definitions_from_data
 from cda.contracts.facts import Fact, FactDefinition
+from cda.contracts.model_client import ModelClient
 from cda.contracts.policy_tools import PolicyTools
 from cda.criteria.explain import differences
 from cda.criteria.line import LineEvaluation
 from cda.errors import PolicyToolError
 from cda.harness.loop import Parts, RunSettings, halted, run
 from cda.harness.preflight import check
-from cda.harness.reasoner import Case
+from cda.harness.reasoner import Case, Reasoner
 from cda.harness.requests import MalformedRequest, parse_request
 from cda.harness.retrieval import gather
 from cda.settings import Settings
+from cda.systems.coverage.asking_models import models_of, opened_client
 from cda.systems.coverage.facts import CaseFacts
 from cda.systems.coverage.judge import CriteriaJudge
 from cda.systems.coverage.reasoner import CriteriaReasoner
@@ -39,19 +41,38 @@ def open_tools(settings: Settings, *, say: Callable[[str], None] | None = None) 
 class CoverageSystem:
     """Answers coverage questions over one corpus store and one index."""
 
-    def __init__(self, settings: Settings, opened: Opened) -> None:
+    def __init__(self, settings: Settings, opened: Opened, model_client: ModelClient | None = None) -> None:
         self._settings = settings
         self._opened = opened
+        self._client = model_client
         self.definitions: Mapping[str, FactDefinition] = definitions_from_data(opened.store.fact_definitions())
         self._facts = CaseFacts(self.definitions)
-        self._reasoner = CriteriaReasoner(self.definitions)
+        self._criteria = CriteriaReasoner(self.definitions)
+        self._reasoner = self._chosen(model_client)
         self._directory = StoreDirectory(opened.store)
 
     @classmethod
-    def open(cls, settings: Settings, *, say: Callable[[str], None] | None = None) -> "CoverageSystem":
-        """Open store and index, building what is missing; `say` hears of each long step. Raises the errors of the
-        corpus and the index."""
-        return cls(settings, open_corpus(settings, say=say))
+    def open(
+        cls,
+        settings: Settings,
+        *,
+        say: Callable[[str], None] | None = None,
+        model_client: ModelClient | None = None,
+    ) -> "CoverageSystem":
+        """Open store and index, building what is missing; `say` hears of each long step, and of what leaves the machine
+        when a model is first asked.
+
+        model_client: who asks models; None opens one from settings if the reasoner needs it, and it is closed by
+        `close`. Raises the errors of the corpus and the index, and UnavailableError where no model can be asked.
+        """
+        if settings.reasoner != "criteria" and model_client is None:
+            model_client = opened_client(settings, say=say)
+        return cls(settings, open_corpus(settings, say=say), model_client)
+
+    def close(self) -> None:
+        """Cancel what is asked of models."""
+        if self._client is not None:
+            self._client.close()
 
     @property
     def tools(self) -> PolicyTools:
@@ -92,6 +113,20 @@ class CoverageSystem:
         case, fences = read
         return self._facts.named(case, tuple(name for name in names if name in self.definitions), ignore=fences)
 
+    def _chosen(self, client: ModelClient | None) -> Reasoner:
+        """The reasoner of the settings; the criteria's own needs no client and is given none."""
+        name = self._settings.reasoner
+        if name == "criteria" or client is None:
+            return self._criteria
+        if name == "hybrid":
+            from cda.systems.coverage.hybrid import HybridReasoner
+
+            passes = self._settings.hybrid_passes
+            return HybridReasoner(self._criteria, self._facts, self.definitions, client, passes=passes)
+        from cda.systems.coverage.agentic import AgenticReasoner
+
+        return AgenticReasoner(self._criteria, self._facts, self.definitions, client, self.tools)
+
     def _run(self, raw: object) -> RunResult:
         return run(raw, parts=self.parts, settings=self._run_settings)
 
@@ -111,7 +146,7 @@ class CoverageSystem:
         case, fences = read
         gathered = gather(case, self.tools, question="", max_iterations=1, k=8, checkpoint=lambda: None)
         facts = self._facts.read(case, gathered.usable, ignore=fences)
-        return self._reasoner.evaluate(case, gathered.usable, facts)
+        return self._criteria.evaluate(case, gathered.usable, facts)
 
     def _case(self, raw: Mapping[str, Any]) -> tuple[Case, list[tuple[int, int]]] | None:
         """The request after pre-flight and the spans of its narrative that are no evidence; None when it halts."""
@@ -146,8 +181,17 @@ class CoverageSystem:
             embedder=self._settings.pinecone_model or self._settings.embedder,
             reranker="+".join(filter(None, (self._settings.reranker, self._settings.pinecone_rerank))),
             reasoner=self._reasoner.name,
+            model=models_of(self._reasoner.name, self._client),
+            skills_digest=self._skills_digest(),
             code_version=version("coverage-determination-agent"),
         )
+
+    def _skills_digest(self) -> str | None:
+        if self._reasoner.name == "criteria":
+            return None
+        from cda.systems.coverage.roles import fingerprint
+
+        return fingerprint(self._reasoner.name)
 
     @cached_property
     def _run_settings(self) -> RunSettings:

@@ -1,6 +1,7 @@
 import threading
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +20,12 @@ from harness_doubles import (
 )
 
 from cda.contracts.decision import GateState, Outcome
+from cda.contracts.model_client import FailureKind, ModelCall, ModelFailure, Usage
 from cda.errors import PolicyToolError
+from cda.harness.budget import BudgetExceeded
 from cda.harness.loop import RunSettings, halted, run
-from cda.harness.reasoner import Reasoned
+from cda.harness.reasoner import Case, Reasoned
+from evals.usage import measured
 
 loop = pytest.mark.promise("harness.loop")
 fail_closed = pytest.mark.promise("harness.fail-closed")
@@ -211,15 +215,63 @@ def test_a_reasoner_that_fails_is_a_review_without_a_determination() -> None:
 @pytest.mark.promise("harness.budget")
 def test_a_reasoner_that_costs_too_much_is_reviewed_and_the_cost_is_shown() -> None:
     class Dear(SticksReasoner):
-        def determine(self, *args: Any) -> Reasoned:
-            found = super().determine(*args)
-            return Reasoned(found.determination, found.lines, tokens_in=300, tokens_out=200, usd="0.50")
+        def determine(self, case: Case, *args: Any) -> Reasoned:
+            case.meter.admit()
+            usage = Usage(input=100, cache_read=200, output=200)
+            case.meter.record(ModelCall("reader", "test:model", usage, Decimal("0.50"), 0.1, "ok"))
+            return super().determine(case, *args)
 
     result = answer(reasoner=Dear(), settings=RunSettings(max_tokens=400))
     assert result.gate.state is GateState.REVIEW
     assert any(reason.startswith("budget:") and "400 tokens" in reason for reason in result.gate.reasons)
     assert (result.input_tokens, result.output_tokens, Decimal(result.usd)) == (300, 200, Decimal("0.50"))
     assert answer(reasoner=Dear()).gate.state is GateState.DETERMINE
+
+
+@pytest.mark.promise("harness.calls")
+def test_each_call_to_a_model_stands_in_the_trace_as_the_cost_command_reads_it(tmp_path: Path) -> None:
+    class Paid(SticksReasoner):
+        def determine(self, case: Case, *args: Any) -> Reasoned:
+            for name in ("planner", "reader"):
+                case.meter.admit()
+                usage = Usage(input=10, cache_read=20, cache_write=5, output=7)
+                case.meter.record(ModelCall(name, "test:model", usage, Decimal("0.01"), 0.1, "ok", 2, "ab"))
+            return super().determine(case, *args)
+
+    answer(reasoner=Paid(), settings=RunSettings(trace_dir=tmp_path))
+    roles = {role.role: role for role in measured([tmp_path]).roles}
+    assert set(roles) == {"planner", "reader"}
+    assert (roles["reader"].input, roles["reader"].output, roles["reader"].static) == (35, 7, 25)
+
+
+@pytest.mark.promise("harness.model_failures")
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_a_model_that_gives_no_usable_answer_is_a_review_that_says_how(kind: FailureKind) -> None:
+    class Failing(SticksReasoner):
+        def determine(self, *args: Any) -> Reasoned:
+            raise ModelFailure(kind, "reader")
+
+    result = answer(reasoner=Failing())
+    assert (result.gate.state, result.determination) == (GateState.REVIEW, None)
+    assert any(reason.startswith(f"{kind.value}: ") for reason in result.gate.reasons)
+
+
+@pytest.mark.promise("harness.calls")
+def test_nothing_is_admitted_once_the_run_was_reported() -> None:
+    held: list[Case] = []
+    woken = threading.Event()
+
+    class Slow(SticksReasoner):
+        def determine(self, case: Case, *args: Any) -> Reasoned:
+            held.append(case)
+            woken.wait(30)
+            return super().determine(case, *args)
+
+    result = answer(reasoner=Slow(), settings=RunSettings(max_seconds=0.2))
+    assert result.gate.state is GateState.REVIEW
+    with pytest.raises(BudgetExceeded):
+        held[0].meter.admit()
+    woken.set()
 
 
 @fail_closed
