@@ -23,6 +23,7 @@ from evals.suite import Say
 CHUNK = 4  # small, so that a kill loses little and no worker waits at the end; handing one over costs under 1 ms
 CLOSED = frozenset({FailureKind.UNAUTHORISED.value, FailureKind.UNKNOWN_MODEL.value})
 """What fails every sample alike: the run ends instead of scoring it."""
+IN_THREADS = 16  # samples under way where a model is asked: enough to keep its requests in flight, few enough to wait
 FEW = 24  # below this, starting workers takes longer than asking
 
 
@@ -40,9 +41,13 @@ def run_cases(
     concurrency: int,
     say: Say,
     threads: bool = False,
+    finish: bool = True,
 ) -> list[Record]:
-    """The records of all samples, in their order. Raises InterruptedRun (what was done is kept) when it is stopped,
-    UnavailableError when the model's service lets nobody in before the first answer."""
+    """The records of all samples, in their order. finish: nothing is left to do with the journal.
+
+    Raises InterruptedRun (what was done is kept) when it is stopped, UnavailableError when the model's service lets
+    nobody in before the first answer.
+    """
     done: dict[Sample, Record] = journal.resume(item.sample for item in asked)
     left = [item for item in asked if item.sample not in done]
     if done:
@@ -71,7 +76,8 @@ def run_cases(
             f"a worker process died after {len(done)} of {len(asked)} cases; the same command goes on, "
             "--concurrency 1 needs least memory"
         ) from None
-    journal.finish()
+    if finish:
+        journal.finish()
     return [done[item.sample] for item in asked]
 
 

@@ -21,7 +21,9 @@ _LEAVES = {
 def opened_client(settings: Settings, *, say: Callable[[str], None] | None = None) -> ModelClient:
     """The client that settings choose. The first time that these models are used from this home, `say` hears what is
     sent to whom. Raises UnavailableError, one line."""
-    client = _client(settings)
+    from cda.llm.opening import open_model_client
+
+    client: ModelClient = open_model_client(settings)
     told = leaving(settings, client)
     marker = settings.home / "models" / f"{sha256(told.encode()).hexdigest()[:16]}.told"
     if not marker.exists():
@@ -33,10 +35,6 @@ def opened_client(settings: Settings, *, say: Callable[[str], None] | None = Non
             client.close()
             raise UnavailableError(f"{marker.parent} cannot be written; nothing was sent to a model") from None
     return client
-
-
-def _client(settings: Settings) -> ModelClient:
-    raise UnavailableError(f"--reasoner {settings.reasoner}: no model client is installed")
 
 
 def leaving(settings: Settings, client: ModelClient) -> str:

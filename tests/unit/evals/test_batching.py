@@ -1,89 +1,52 @@
-"""Batches of a provider that ends them when it is told to, and dies when it is told to."""
+"""Waiting for batches over the real library, against the double."""
 
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from doubles.messages_actor import Said
+from doubles.messages_server import Fault, ModelDouble
 from pydantic import BaseModel
 
-from cda.contracts.model_client import (
-    FailureKind,
-    ModelCall,
-    ModelFailure,
-    ModelReply,
-    ModelRequest,
-    ModelTurn,
-    UnlimitedMeter,
-    Usage,
-    UserTurn,
-)
-from evals.batching import BatchClient
+from cda.contracts.model_client import ModelFailure, ModelRequest, UnlimitedMeter, Usage, UserTurn
+from cda.llm.batches import BatchClient
+from cda.llm.opening import open_model_client
+from cda.llm.prices import read_prices
+from cda.settings import Settings
+from evals.batching import WaitingClient
 from evals.paid import PaidAnswers, PaidClient, sampling
 
 
-class Said(BaseModel):
+class Words(BaseModel):
     words: str
 
 
-REQUEST = ModelRequest(role="facts", static="Read.", turns=(UserTurn("{}"),), answer=Said)
+REQUEST = ModelRequest(role="extractor", static="Read.", turns=(UserTurn("{}"),), answer=Words)
 
 
-@dataclass
-class Result:
-    key: str
-    kind: FailureKind | None = None
-
-    def reply_to(self, request: ModelRequest) -> tuple[ModelReply | ModelFailure, ModelCall]:
-        assert request.key == self.key
-        call = ModelCall("facts", "m", Usage(10), Decimal("0.005"), 1.0, "ok")
-        if self.kind:
-            return ModelFailure(self.kind, "facts"), replace(call, outcome=self.kind.value, usd=Decimal(0))
-        return ModelReply(ModelTurn(""), Said(words=self.key), call), call
+@pytest.fixture
+def double() -> Iterator[ModelDouble]:
+    with ModelDouble(lambda _: Said(answer={"words": "said"})) as running:
+        yield running
 
 
-@dataclass
-class Provider:
-    """Everything handed in, by batch; what outlives a kill of the client."""
-
-    batches: dict[str, list[str]] = field(default_factory=dict)
-    open: set[str] = field(default_factory=set)
-    failing: dict[str, FailureKind] = field(default_factory=dict)
-    die_after_submit: bool = False
-    holding: bool = False
-
-    def submit(self, requests: list[tuple[str, ModelRequest]]) -> str:
-        batch_id = f"b{len(self.batches) + 1}"
-        self.batches[batch_id] = [key for key, _ in requests]
-        if self.holding:
-            self.open.add(batch_id)
-        if self.die_after_submit:
-            raise ModelFailure(FailureKind.UNREACHABLE, "facts")
-        return batch_id
-
-    def ended(self, batch_id: str) -> bool:
-        return batch_id not in self.open
-
-    def collect(self, batch_id: str) -> Iterator[tuple[str, Result]]:
-        return iter([(key, Result(key, self.failing.get(key))) for key in reversed(self.batches[batch_id])])
-
-    def recent(self) -> Iterator[tuple[str, int]]:
-        return iter([(name, len(keys)) for name, keys in reversed(self.batches.items())])
-
-    def describe(self, role: str) -> str:
-        return "m"
-
-    def close(self) -> None:
-        pass
-
-
-def client(provider: Provider, folder: Path) -> PaidClient:
-    inner = BatchClient(provider, folder / "batches.jsonl", say=lambda _: None, quiet_s=0.05, poll_s=0.02)
-    return PaidClient(inner, PaidAnswers(folder / "paid.jsonl"))
+def client(double: ModelDouble, folder: Path, said: list[str] | None = None) -> PaidClient:
+    settings = Settings(  # type: ignore[call-arg]
+        _env_file=None,
+        CDA_HOME=folder,
+        CDA_MODEL="anthropic:claude-sonnet-5",
+        ANTHROPIC_API_KEY=double.key,
+        ANTHROPIC_BASE_URL=double.url,
+        CDA_MODEL_TRIES=1,
+    )
+    batches = BatchClient(open_model_client(settings), folder / "batches.jsonl")
+    say = said.append if said is not None else (lambda _: None)
+    waiting = WaitingClient(batches, say=say, quiet_s=1.0, poll_s=0.1)
+    return PaidClient(waiting, PaidAnswers(folder / "paid.jsonl"))
 
 
 def asked(held: PaidClient, samples: range) -> list[str]:
@@ -93,108 +56,95 @@ def asked(held: PaidClient, samples: range) -> list[str]:
                 answer = held.ask(REQUEST, UnlimitedMeter()).answer
         except ModelFailure as failure:
             return failure.kind.value
-        assert isinstance(answer, Said)
-        return "ok"
+        assert isinstance(answer, Words)
+        return answer.words
 
     with ThreadPoolExecutor(len(samples)) as pool:
         return list(pool.map(one, samples))
 
 
 def eventually(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not true():
         assert time.monotonic() < until
         time.sleep(0.01)
 
 
-def killed(held: PaidClient, samples: range, when: Callable[[], bool]) -> None:
-    """Ask, and stop as a kill would once `when` holds: what waits is not answered."""
-    thread = threading.Thread(target=asked, args=(held, samples))
-    thread.start()
-    eventually(when)
-    held.close()
-    thread.join()
-
-
 @pytest.mark.promise("batches.gathered")
-def test_what_many_samples_ask_is_one_batch_and_each_hears_its_own_result(tmp_path: Path) -> None:
-    provider = Provider()
-    held = client(provider, tmp_path)
-    assert asked(held, range(30)) == ["ok"] * 30
+def test_what_many_samples_ask_is_one_batch_at_half_the_price(double: ModelDouble, tmp_path: Path) -> None:
+    held = client(double, tmp_path)
+    assert asked(held, range(30)) == ["said"] * 30
     held.close()
-    assert [len(keys) for keys in provider.batches.values()] == [30]
-    assert PaidAnswers(tmp_path / "paid.jsonl").spent().as_json()["usd"] == "0.150"
+    # A busy machine may start its threads so slowly that the first are sent before the last has asked.
+    assert sum(len(batch.requests) for batch in double.batches.made) == 30
+    assert len(double.batches.made) <= 3
+    assert double.questions == []
+    spent = PaidAnswers(tmp_path / "paid.jsonl").spent().as_json()
+    assert (spent["calls"], spent["failed_calls"]) == (30, 0)
+    used = Usage(spent["input_tokens"], spent["cache_read_tokens"], spent["cache_write_tokens"], spent["output_tokens"])
+    plain = read_prices().cost("anthropic:claude-sonnet-5", used)
+    assert plain is not None
+    assert Decimal(spent["usd"]) * 2 == plain
 
 
 @pytest.mark.promise("batches.resume")
-def test_a_run_that_was_killed_collects_the_batch_it_handed_in(tmp_path: Path) -> None:
-    provider = Provider(holding=True)
-    killed(client(provider, tmp_path), range(8), lambda: bool(provider.batches) and _heard(tmp_path))
-    provider.open.clear()
-    held = client(provider, tmp_path)
-    assert asked(held, range(8)) == ["ok"] * 8
+def test_a_run_that_died_while_it_waited_collects_what_it_had_sent(double: ModelDouble, tmp_path: Path) -> None:
+    double.batches.polls = 1_000_000
+    held = client(double, tmp_path)
+    thread = threading.Thread(target=asked, args=(held, range(8)))
+    thread.start()
+    eventually(lambda: b'"made"' in (tmp_path / "batches.jsonl").read_bytes() if double.batches.made else False)
     held.close()
-    assert len(provider.batches) == 1
-
-
-def _heard(folder: Path) -> bool:
-    return b'"batch"' in (folder / "batches.jsonl").read_bytes()
+    thread.join()
+    assert len(PaidAnswers(tmp_path / "paid.jsonl")) == 0
+    double.batches.made[0].polls = 0
+    held = client(double, tmp_path)
+    assert asked(held, range(8)) == ["said"] * 8
+    held.close()
+    assert len(double.batches.made) == 1
 
 
 @pytest.mark.promise("batches.resume")
-def test_a_batch_whose_id_was_never_heard_is_found_by_its_requests(tmp_path: Path) -> None:
-    provider = Provider(die_after_submit=True)
-    held = client(provider, tmp_path)
-    assert asked(held, range(8)) == ["model_unreachable"] * 8
+def test_a_batch_that_ended_just_before_the_kill_is_read_again(double: ModelDouble, tmp_path: Path) -> None:
+    held = client(double, tmp_path)
+    assert asked(held, range(5)) == ["said"] * 5
     held.close()
-    provider.die_after_submit = False
-    provider.batches = {"of another run": [f"x{n}" for n in range(8)], **provider.batches}
-    held = client(provider, tmp_path)
-    assert asked(held, range(8)) == ["ok"] * 8
+    (tmp_path / "paid.jsonl").unlink()
+    said: list[str] = []
+    held = client(double, tmp_path, said)
+    assert asked(held, range(5)) == ["said"] * 5
     held.close()
-    assert len(provider.batches) == 2
-
-
-@pytest.mark.promise("batches.resume")
-def test_requests_that_never_arrived_are_handed_in_again(tmp_path: Path) -> None:
-    provider = Provider(die_after_submit=True)
-    held = client(provider, tmp_path)
-    asked(held, range(3))
-    held.close()
-    provider.batches.clear()
-    provider.die_after_submit = False
-    held = client(provider, tmp_path)
-    assert asked(held, range(3)) == ["ok"] * 3
-    held.close()
+    assert len(double.batches.made) == 1
+    assert said[0] == "5 answers of batches of a stopped run are there"
 
 
 @pytest.mark.promise("batches.failed")
-def test_an_expired_request_fails_its_sample_alone_and_goes_into_a_new_batch_when_asked_again(tmp_path: Path) -> None:
-    provider = Provider(holding=True)
-    held = client(provider, tmp_path)
-    thread = threading.Thread(target=asked, args=(held, range(4)))
+def test_an_expired_question_fails_its_sample_alone_and_is_sent_anew_by_the_next_run(
+    double: ModelDouble, tmp_path: Path
+) -> None:
+    double.batches.polls = 1_000_000
+    held = client(double, tmp_path)
+    heard: list[list[str]] = []
+    thread = threading.Thread(target=lambda: heard.append(asked(held, range(4))))
     thread.start()
-    eventually(lambda: bool(provider.batches))
-    bad = provider.batches["b1"][0]
-    provider.failing[bad] = FailureKind.OVERLOADED
-    provider.holding = False
-    provider.open.clear()
+    eventually(lambda: bool(double.batches.made))
+    bad = double.batches.made[0].requests[0]["custom_id"]
+    double.batches.expiring = {bad}
+    double.batches.polls = double.batches.made[0].polls = 0
     thread.join()
     held.close()
-    provider.failing.clear()
-    held = client(provider, tmp_path)
-    assert asked(held, range(4)) == ["ok"] * 4
+    assert sorted(heard[0]) == ["model_timed_out", "said", "said", "said"]
+    double.batches.expiring = set()
+    held = client(double, tmp_path)
+    assert asked(held, range(4)) == ["said"] * 4
     held.close()
-    assert provider.batches["b2"] == [bad]
+    assert [one["custom_id"] for one in double.batches.made[1].requests] == [bad]
 
 
 @pytest.mark.promise("batches.failed")
-def test_what_breaks_in_the_background_is_told_to_everyone_who_waits(tmp_path: Path) -> None:
-    class Broken(Provider):
-        def submit(self, requests: list[tuple[str, ModelRequest]]) -> str:
-            raise OSError("no network")
-
-    held = client(Broken(), tmp_path)
+def test_a_batch_that_is_not_taken_is_told_to_everyone_who_waits(double: ModelDouble, tmp_path: Path) -> None:
+    held = client(double, tmp_path)
+    double.faults = [Fault("status", times=50, path="batches", status=400)]
     assert asked(held, range(3)) == ["model_unreachable"] * 3
     held.close()
     with sampling(("A-1", 1)), pytest.raises(ModelFailure, match="the client was closed"):
