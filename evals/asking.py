@@ -4,30 +4,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cda.contracts.model_client import ModelClient
 from cda.contracts.policy_tools import ClauseView
 from cda.errors import PolicyToolError
 from cda.settings import Settings
 from cda.systems.coverage.system import CoverageSystem
 from evals.case_model import CoverageCase
-from evals.record import Record, record_of
+from evals.paid import sampling
+from evals.record import Record, Sample, record_of
 from evals.shipped_corpus import Worlds
 from evals.suite import Say
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A case and the set that it is of."""
+    """A case, the set that it is of, and which asking of it this is, from 1."""
 
     set: str
     case: CoverageCase
+    repeat: int = 1
+
+    @property
+    def sample(self) -> Sample:
+        """Which asking of which case."""
+        return self.case.case_id, self.repeat
 
 
 class Asker:
     """Answers cases, each by the system over the corpus that it names. What is looked up about clauses and codes for
     scoring is looked up once; no answer is kept."""
 
-    def __init__(self, worlds: Worlds, *, say: Say = lambda _: None) -> None:
-        self._worlds = worlds
+    def __init__(self, worlds: Worlds, *, say: Say = lambda _: None, model_client: ModelClient | None = None) -> None:
+        self._worlds, self._client = worlds, model_client
         self._say = say
         self._systems: dict[str, CoverageSystem] = {}
         self._clauses: dict[tuple[str, str], ClauseView | None] = {}
@@ -36,19 +44,21 @@ class Asker:
     def system(self, corpus: str = "") -> CoverageSystem:
         """The system over the shipped corpus with that overlay, opened once."""
         if corpus not in self._systems:
-            self._systems[corpus] = CoverageSystem.open(self._worlds[corpus], say=self._say)
+            self._systems[corpus] = CoverageSystem.open(self._worlds[corpus], say=self._say, model_client=self._client)
         return self._systems[corpus]
 
     def answer(self, asked: Asked) -> Record:
         """Ask one case."""
         case = asked.case
-        result = self.system(case.corpus).ask(case.request())
+        with sampling(asked.sample):
+            result = self.system(case.corpus).ask(case.request())
         return record_of(
             case,
             asked.set,
             result,
             family=self._family(case),
             fetch=lambda clause_id: self.clause(clause_id, case.corpus),
+            repeat=asked.repeat,
         )
 
     def clause(self, clause_id: str, corpus: str = "") -> ClauseView | None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from cda.errors import UsageError
 
 if TYPE_CHECKING:
     from cda.settings import Settings
-    from evals.suite import Run, Suite
+    from evals.suite import Options, Run, Suite
 
 GROUP = "cda.eval_suites"
 
@@ -25,7 +26,15 @@ GROUP = "cda.eval_suites"
 @click.option("--cases", "file", type=click.Path(path_type=Path), help="A file of coverage cases of your own.")
 @click.option("--reasoner", help="Default: CDA_REASONER, else criteria.")
 @click.option("--limit", type=click.IntRange(1), help="Only the first N cases.")
-@click.option("--concurrency", type=click.IntRange(1, 64), help="Worker processes. Default: the cores there are.")
+@click.option("--repeats", type=click.IntRange(1, 20), default=1, show_default=True, help="How often to ask each case.")
+@click.option("--batch", is_flag=True, help="Ask the model by batches: half the price, and hours.")
+@click.option("--retry-failed", is_flag=True, help="Ask again what the model's service failed in the finished run.")
+@click.option("--judge", is_flag=True, help="Have a model's opinion on how answers are told, beside the score.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    help="Worker processes [default: the cores there are]; samples under way where a model is asked [default: 16].",
+)
 @click.option("--diff", is_flag=True, help="Compare with the baseline; exit 1 on a regression.")
 @click.option("--set-baseline", is_flag=True, help="Write this run into evals/baseline.json.")
 @click.option("--accept", metavar="REASON", help="With --set-baseline: accept what is worse, for this reason.")
@@ -38,6 +47,10 @@ def eval_command(
     file: Path | None,
     reasoner: str | None,
     limit: int | None,
+    repeats: int,
+    batch: bool,
+    retry_failed: bool,
+    judge: bool,
     concurrency: int | None,
     diff: bool,
     set_baseline: bool,
@@ -52,18 +65,22 @@ def eval_command(
     """
     from evals.baseline import read_baseline
     from evals.comparison import compare, refuse_other_cases, told
-    from evals.runner import cores
+    from evals.runner import IN_THREADS, cores
     from evals.suite import Options
 
-    options = Options(_settings(reasoner), sets, case_ids, file, limit, concurrency or cores())
-    if (diff or set_baseline) and not options.whole:
-        raise UsageError("--diff and --set-baseline take whole sets; leave out --case, --cases and --limit")
-    if set_baseline and sets:
-        raise UsageError("--set-baseline takes the whole suite; leave out --set")
-    if report and not report.absolute().parent.is_dir():
-        raise UsageError(f"--report {report}: its folder does not exist")
-    if accept is not None and not (set_baseline and accept.strip()):
-        raise UsageError('--accept goes with --set-baseline and says why: --accept "REASON"')
+    options = Options(
+        _settings(reasoner),
+        sets,
+        case_ids,
+        file,
+        limit,
+        repeats=repeats,
+        batch=batch,
+        retry_failed=retry_failed,
+        judge=judge,
+    )
+    options = replace(options, concurrency=concurrency or (IN_THREADS if options.asks_models else cores()))
+    _refuse_contradictions(options, suite, diff=diff, set_baseline=set_baseline, accept=accept, report=report)
     prepared = _suite(suite)(options)
     entry = read_baseline(suite) if diff or set_baseline or report else None
     if diff:
@@ -91,6 +108,24 @@ def eval_command(
     _show_failures(run.failures, comparison["regressions"] if comparison and diff else ())
     worse = bool(diff and comparison and comparison["regressions"])
     return 1 if (run.failures and not set_baseline) or worse else 0
+
+
+def _refuse_contradictions(
+    options: "Options", suite: str, *, diff: bool, set_baseline: bool, accept: str | None, report: Path | None
+) -> None:
+    """Raise UsageError for options that do not go together."""
+    if suite != "coverage" and (options.repeats > 1 or options.batch or options.retry_failed or options.judge):
+        raise UsageError("--repeats, --batch, --retry-failed and --judge are for --suite coverage")
+    if options.repeats > 1 and (diff or set_baseline):
+        raise UsageError("--diff and --set-baseline compare one answer a case; leave out --repeats")
+    if (diff or set_baseline) and not options.whole:
+        raise UsageError("--diff and --set-baseline take whole sets; leave out --case, --cases and --limit")
+    if set_baseline and options.sets:
+        raise UsageError("--set-baseline takes the whole suite; leave out --set")
+    if report and not report.absolute().parent.is_dir():
+        raise UsageError(f"--report {report}: its folder does not exist")
+    if accept is not None and not (set_baseline and accept.strip()):
+        raise UsageError('--accept goes with --set-baseline and says why: --accept "REASON"')
 
 
 @click.command(

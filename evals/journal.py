@@ -1,7 +1,9 @@
-"""The journal of a run: one record a line, appended as cases are answered, so that a killed run goes on where it was.
+"""The journal of a run: one record a line, appended as samples are answered, so that a killed run goes on where it was.
 
 Its folder is named by a digest of everything an answer depends on: the cases, the corpus, the settings and the code. A
-run that changes any of them starts anew; a finished run is never read back as answers.
+run that changes any of them starts anew; a finished run is never read back as answers, unless its failed samples are
+to be asked again. A sample is one repeat of a case: no repeat takes the answer of another. Answers of a model lie
+beside the records (`evals.paid`), so that none is paid for twice.
 """
 
 import json
@@ -11,9 +13,10 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
+from cda.errors import UsageError
 from cda.settings import Settings
 from evals.provenance import code_digest
-from evals.record import Record
+from evals.record import Record, Sample
 
 KEPT = 8  # folders of earlier runs, with their traces
 _PLACES = frozenset({"home", "store", "trace_dir"})  # where things lie changes no answer
@@ -28,19 +31,45 @@ class Journal:
         key = sha256(json.dumps(parts, sort_keys=True).encode("utf-8")).hexdigest()[:16]
         self.folder = settings.home / "evals" / "runs" / key
         self._file = self.folder / "records.jsonl"
+        self._finished = self.folder / "finished.jsonl"
 
     @property
     def traces(self) -> Path:
         """Where the runs' traces go."""
         return self.folder / "traces"
 
-    def resume(self, wanted: Iterable[str]) -> dict[str, Record]:
-        """The records that an earlier, killed run left, by case id; a torn last line is cut off."""
-        if not self._file.exists():
+    @property
+    def paid(self) -> Path:
+        """Where a model's answers go while the run is on."""
+        return self.folder / "paid.jsonl"
+
+    @property
+    def batches(self) -> Path:
+        """Where the batches that were handed in go while the run is on."""
+        return self.folder / "batches.jsonl"
+
+    def reopen(self) -> None:
+        """Take up the finished run, so that `resume` leaves out its failed samples. Raises UsageError when there is
+        none of these cases, settings and code."""
+        if self._file.exists():
+            return
+        if not self._finished.exists():
+            raise UsageError("--retry-failed: no run of these cases with these settings and this code has finished")
+        for file in (self.paid, self.batches):
+            if (aside := _aside(file)).exists():
+                aside.replace(file)
+        self._finished.replace(self._file)
+
+    def resume(self, wanted: Iterable[Sample]) -> dict[Sample, Record]:
+        """The records that an earlier, killed run left, by sample; a torn last line is cut off, and a sample that a
+        model's service failed is left out, to be asked again. A record supersedes an earlier one of its sample."""
+        if not any(file.exists() for file in (self._file, self.paid, self.batches)):
             self._start()
             return {}
+        if not self._file.exists():
+            return {}
         ids = set(wanted)
-        kept: dict[str, Record] = {}
+        kept: dict[Sample, Record] = {}
         whole = 0
         for line in self._file.read_bytes().splitlines(keepends=True):
             try:
@@ -50,10 +79,10 @@ class Journal:
             if not line.endswith(b"\n"):
                 break
             whole += len(line)
-            if record.case_id in ids:
-                kept[record.case_id] = record
+            if record.sample in ids:
+                kept[record.sample] = record
         os.truncate(self._file, whole)
-        return kept
+        return {sample: record for sample, record in kept.items() if not record.service_failed}
 
     def _start(self) -> None:
         """An empty folder for a new run; those of the oldest runs go."""
@@ -69,10 +98,18 @@ class Journal:
         descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, data)
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
     def finish(self) -> None:
         """Put the records aside; the next run answers everything again."""
+        for file in (self.paid, self.batches):
+            if file.exists():
+                file.replace(_aside(file))
         if self._file.exists():
-            self._file.replace(self.folder / "finished.jsonl")
+            self._file.replace(self._finished)
+
+
+def _aside(file: Path) -> Path:
+    return file.with_suffix(".finished.jsonl")

@@ -12,10 +12,24 @@ from datetime import date
 from pydantic_core import to_json
 
 from cda.contracts.decision import RunResult
+from cda.contracts.model_client import FailureKind
 from cda.contracts.policy_tools import ClauseView
 from evals.case_model import CoverageCase
 
 Fetch = Callable[[str], ClauseView | None]
+Sample = tuple[str, int]
+"""One asking of a case: its id and the number of the repeat, from 1."""
+SERVICE_FAILED = frozenset(
+    kind.value
+    for kind in (
+        FailureKind.OVERLOADED,
+        FailureKind.TIMED_OUT,
+        FailureKind.UNREACHABLE,
+        FailureKind.UNAUTHORISED,
+        FailureKind.UNKNOWN_MODEL,
+    )
+)
+"""What a service did: asking again may mend it. A refusal or a bad answer is what the model did, and stands."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
@@ -23,7 +37,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys
 class Record:
     """One case as it was answered. Counts are of ids; `confidence` is None without a determination; `gold_cited` is
     None for a case without gold clauses; `first_is_gold`: the first clause in hand, by id, is all the gold.
-    `detail` is a JSON object for the report alone; no scorer reads it."""
+    `detail` is a JSON object for the report alone; no scorer reads it. repeat: from 1."""
 
     case_id: str
     set: str
@@ -57,6 +71,17 @@ class Record:
     usd: str
     run_id: str
     detail: str
+    repeat: int = 1
+
+    @property
+    def sample(self) -> Sample:
+        """Which asking of which case."""
+        return self.case_id, self.repeat
+
+    @property
+    def service_failed(self) -> bool:
+        """A model's service gave no answer; it counts as it stands, and may be asked again."""
+        return any(reason.split(":", 1)[0] in SERVICE_FAILED for reason in self.reasons)
 
     @property
     def outcome_right(self) -> bool:
@@ -102,7 +127,9 @@ class Record:
 _PLAIN = tuple(field.name for field in fields(Record) if field.name != "detail")
 
 
-def record_of(case: CoverageCase, set_name: str, result: RunResult, *, family: str, fetch: Fetch) -> Record:
+def record_of(
+    case: CoverageCase, set_name: str, result: RunResult, *, family: str, fetch: Fetch, repeat: int = 1
+) -> Record:
     """What `result` says of `case`. `fetch` gives a clause as the corpus has it, None for an unknown id."""
     answer = result.determination
     day = _day(case.as_of_date)
@@ -144,6 +171,7 @@ def record_of(case: CoverageCase, set_name: str, result: RunResult, *, family: s
         usd=result.usd,
         run_id=result.run_id,
         detail=_detail(case, result),
+        repeat=repeat,
     )
 
 

@@ -7,6 +7,8 @@ Definitions, each with the loophole that it closes:
   clauses that exist, are in effect and govern the request / citations, so that gold is not bought by citing everything.
 - auto_determine_rate: DETERMINE / cases; auto_determine_of_determinable: DETERMINE with the right outcome / cases that
   expect it. Never determining has no false auto-determination, and scores 0 here.
+- with repeats every figure is over samples, and its interval over cases drawn again whole; `repeats` adds what one
+  sample cannot show (`evals.repeats`).
 - both_correct: outcome and gate as expected, and every reason the case asks for. Without a determination the outcome
   is INSUFFICIENT_EVIDENCE.
 """
@@ -20,6 +22,7 @@ import numpy as np
 from evals.abstention import area_under, calibration, risk_coverage
 from evals.case_files import CoverageSet, case_digest
 from evals.record import Record
+from evals.repeats import over_cases, repeat_figures
 from evals.statistics import cluster_ratio, cluster_statistic, smallest_visible_flips, upper_bound_of_zero, wilson
 
 Figures = dict[str, Any]
@@ -64,6 +67,7 @@ def coverage_scorecard(
 ) -> Figures:
     """All figures of a run. A rate without observations is null, never 0 or 1."""
     rates, intervals = _rates(records)
+    asked = {record.case_id for record in records}
     latency = sorted(record.latency_s for record in records)
     return {
         "suite": "coverage",
@@ -74,8 +78,9 @@ def coverage_scorecard(
         "p50_latency_s": _rank(latency, 0.50),
         "p95_latency_s": _rank(latency, 0.95),
         "intervals": intervals,
-        "false_auto_upper_bound_95": round(upper_bound_of_zero(len(records)), 4),
-        "smallest_visible_difference": round(smallest_visible_flips() / max(len(records), 1), 4),
+        "false_auto_upper_bound_95": round(upper_bound_of_zero(len(asked)), 4),
+        "smallest_visible_difference": round(smallest_visible_flips() / max(len(asked), 1), 4),
+        **({"repeats": repeat_figures(records)} if len(asked) < len(records) else {}),
         "per_set": _table(records, lambda record: [record.set]),
         "per_trap": _table(records, lambda record: [record.trap or "none"]),
         "per_stress": _table(records, lambda record: record.stress),
@@ -111,6 +116,7 @@ def case_row(record: Record) -> Figures:
     """One case as the scorecard lists it."""
     return {
         "case_id": record.case_id,
+        **({"repeat": record.repeat} if record.repeat > 1 else {}),
         "set": record.set,
         "trap": record.trap,
         "outcome": record.outcome,
@@ -157,7 +163,7 @@ def _rates(records: Sequence[Record]) -> tuple[Figures, dict[str, list[float]]]:
         chosen = [record for record in records if among(record)]
         hits = sum(map(hit, chosen))
         figures[name] = round(hits / len(chosen), 4) if chosen else None
-        intervals[name] = [round(end, 4) for end in wilson(hits, len(chosen))]
+        intervals[name] = [round(end, 4) for end in over_cases(chosen, hit)]
     return figures, intervals
 
 
@@ -166,11 +172,11 @@ def _row(records: Sequence[Record]) -> Figures:
     return {
         "count": len(records),
         "both_correct": round(hits / len(records), 4) if records else None,
-        "interval": [round(end, 4) for end in wilson(hits, len(records))],
+        "interval": [round(end, 4) for end in over_cases(records, lambda record: record.correct)],
         "outcome_correct": sum(record.outcome_right for record in records),
         "gate_correct": sum(record.gate_right for record in records),
         "false_auto_determine": sum(record.false_auto for record in records),
-        "misses": sorted(record.case_id for record in records if not record.correct),
+        "misses": sorted({record.case_id for record in records if not record.correct}),
     }
 
 
@@ -184,10 +190,11 @@ def _table(records: Sequence[Record], keys: Callable[[Record], Sequence[str]]) -
 
 def _laws(sets: Sequence[CoverageSet], records: Sequence[Record]) -> dict[str, Figures]:
     """Of each law: how many pairs, how many held, which broke."""
-    answers = {record.case_id: record for record in records}
+    answers = {record.sample: record for record in records}
     laws: dict[str, Figures] = {}
-    for pair in (pair for held in sets for pair in held.pairs):
-        base, twin = answers.get(pair.base.case_id), answers.get(pair.twin.case_id)
+    pairs = [pair for held in sets for pair in held.pairs]
+    for pair, repeat in ((pair, repeat) for pair in pairs for repeat in sorted({r.repeat for r in records})):
+        base, twin = answers.get((pair.base.case_id, repeat)), answers.get((pair.twin.case_id, repeat))
         if base is None or twin is None:
             continue
         same = (base.outcome, base.gate) == (twin.outcome, twin.gate)

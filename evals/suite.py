@@ -12,7 +12,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asks of a suite. Empty `sets` and `case_ids`: all there are."""
+    """What the command line asks of a suite. Empty `sets` and `case_ids`: all there are.
+
+    repeats: how often each case is asked. batch: by the model's batches. retry_failed: take up the finished run and ask
+    again what the model's service failed. judge: have a model's opinion on each answer, beside the score.
+    """
 
     settings: Settings
     sets: tuple[str, ...] = ()
@@ -20,6 +24,15 @@ class Options:
     file: Path | None = None
     limit: int | None = None
     concurrency: int = 1
+    repeats: int = 1
+    batch: bool = False
+    retry_failed: bool = False
+    judge: bool = False
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether a case or the judge asks a model."""
+        return self.settings.reasoner != "criteria" or self.judge
 
     @property
     def whole(self) -> bool:

@@ -110,13 +110,13 @@ def _write_files(documents: Sequence[Mapping[str, Any]], folder: Path, progress:
     codes = _codes(documents)
     for name, part in _files(documents):
         path = folder / name
-        path.write_text(_yaml(part), encoding="utf-8", newline="\n")
+        path.write_text(authored_yaml(part), encoding="utf-8", newline="\n")
         hashes[name] = _hash(path)
         done += len(part)
         if progress is not None:
             progress(done, len(documents))
     if codes:
-        (folder / CODES).write_text(_yaml([{"codes": codes}]), encoding="utf-8", newline="\n")
+        (folder / CODES).write_text(authored_yaml([{"codes": codes}]), encoding="utf-8", newline="\n")
         hashes[CODES] = _hash(folder / CODES)
     return hashes
 
@@ -154,7 +154,8 @@ def _files(documents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequen
         yield f"{unique}.yaml", [document]
 
 
-def _yaml(documents: Sequence[Mapping[str, Any]]) -> str:
+def authored_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
+    """The text of authored documents: keys as they come, no anchors, letters as they are."""
     import yaml
 
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

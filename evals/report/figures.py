@@ -71,6 +71,41 @@ def scorecard(card: Card) -> Html:
     return section("Scorecard", table(["figure", "value", "0 to 1", "95 %"], rows, "Figures"), note, id_="scorecard")
 
 
+def models(card: Card) -> Html | None:
+    """What repeats, money and a judge have to say; None where no model was asked and nothing was repeated."""
+    rows: list[list[Child]] = []
+    if repeats := card.get("repeats"):
+        k = repeats["k"]
+        rows += [
+            [f"mean of {k} repeats", _share(repeats["mean"]), _between(repeats["mean_interval"])],
+            [f"right all {k} times", _share(repeats["pass_hat_k"]), _between(repeats["pass_hat_k_interval"])],
+            [f"right at least once in {k}", _share(repeats["pass_at_k"]), ""],
+            ["cases answered in several ways", len(repeats["unstable"]), ", ".join(repeats["unstable"][:20])],
+        ]
+    for role in card.get("spent", {}).get("roles", ()):
+        tokens = sum(role[name] for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens"))
+        told = f"{tokens} tokens in, {role['output_tokens']} out, USD {role['usd']}"
+        rows.append(
+            [f"{role['role']} ({role['model']})", f"{role['calls']} calls, {role['failed_calls']} failed", told]
+        )
+    said = card.get("opinions")
+    for name, score in (said["scores"] if said else {}).items():
+        rows.append([f"judged {name}, of 5", f"{score['mean']:.2f}", _between(score["interval"])])
+    if not rows:
+        return None
+    note = "Costs are of all starts of this run. The judge saw neither labels nor traces, and no gate hears it."
+    return section(
+        "Models",
+        table(["what", "value", ""], rows, "Repeats, costs, opinions"),
+        tag("p", note, class_="note"),
+        id_="models",
+    )
+
+
+def _between(ends: Sequence[float]) -> str:
+    return f"{ends[0]:.3f} to {ends[1]:.3f}"
+
+
 def against_baseline(comparison: Mapping[str, Any] | None) -> Html:
     """What changed since the baseline."""
     if comparison is None:

@@ -48,6 +48,7 @@ def coverage_page(
             figures.against_baseline(comparison),
             figures.references(card),
             figures.curves(card, [record.latency_s for record in records], latency),
+            figures.models(card),
             figures.groups(card),
             case_list(records, fetch),
             figures.provenance(card),

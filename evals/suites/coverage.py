@@ -5,18 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cda.contracts.model_client import UnlimitedMeter
 from cda.errors import UsageError
 from cda.systems.coverage.setting_up import open_store
 from evals.asking import Asked, Asker
 from evals.case_files import CASES, CoverageSet, case_digest, load_coverage, load_file
 from evals.floors import failures
 from evals.journal import Journal
+from evals.model_run import BATCH_SECONDS, ModelRun, open_model_run
 from evals.provenance import run_provenance, told
 from evals.record import Record
 from evals.references import REFERENCES, reference_records
 from evals.runner import run_cases
 from evals.scorecard import coverage_scorecard, latency_intervals
-from evals.shipped_corpus import worlds
+from evals.shipped_corpus import Worlds, worlds
 from evals.suite import Decision, Options, Run, Say
 
 FIGURES: Mapping[str, bool] = {
@@ -36,6 +38,8 @@ FIGURES: Mapping[str, bool] = {
     "hallucinated_clauses": False,
     "stale_citations": False,
 }
+MOST_WAITING = 1_000
+"""Samples that wait for a batch at a time, each in its thread."""
 REFERENCE_FIGURES = (
     "both_correct",
     "determination_accuracy",
@@ -71,24 +75,65 @@ class PreparedCoverage:
             with open_store(settings, say=say) as store:
                 digests[name] = store.digest
         journal = Journal(found[""], str(self.case_set["digest"]), digests)
-        found = {name: held.model_copy(update={"trace_dir": journal.traces}) for name, held in found.items()}
-        asker = Asker(found, say=say)
+        if self._options.retry_failed:
+            journal.reopen()
+        model = open_model_run(self._options, journal, say)
+        try:
+            return self._with_model(found, digests, journal, model, say)
+        finally:
+            if model:
+                model.client.close()
+
+    def _with_model(
+        self, found: Worlds, digests: Mapping[str, str], journal: Journal, model: ModelRun | None, say: Say
+    ) -> Run:
+        moved: dict[str, Any] = {"trace_dir": journal.traces}
+        if self._options.batch:
+            moved["run_timeout_s"] = BATCH_SECONDS
+        found = {name: held.model_copy(update=moved) for name, held in found.items()}
+        reasons = model if self._options.settings.reasoner != "criteria" else None
+        asker = Asker(found, say=say, model_client=reasons.client if reasons else None)
         for name in found:
             asker.system(name)  # an index that is missing is built once, before any worker needs it
         provenance = run_provenance(asker.system().parts.provenance, found[""])
         provenance["overlays"] = {name: digest for name, digest in digests.items() if name}
+        # Repeats of all cases come one after another, so that a run that is stopped early has whole ones.
+        asked = [
+            Asked(held.name, case, repeat)
+            for repeat in range(1, self._options.repeats + 1)
+            for held in self._sets
+            for case in held.cases
+        ]
         records = run_cases(
-            [Asked(held.name, case) for held in self._sets for case in held.cases],
+            asked,
             asker=asker,
             worlds=found,
             journal=journal,
-            concurrency=self._options.concurrency,
+            concurrency=min(len(asked), MOST_WAITING) if self._options.batch else self._options.concurrency,
             say=say,
+            threads=reasons is not None,
+            finish=False,
         )
-        return self._finished(records, provenance, asker, journal.traces)
+        beside: dict[str, Any] = {}
+        if model and self._options.judge:
+            from evals.opinions import opinions
 
-    def _finished(self, records: list[Record], provenance: dict[str, Any], asker: Asker, traces: Path) -> Run:
-        card = coverage_scorecard(self._sets, records, provenance)
+            workers = self._options.concurrency
+            beside["opinions"] = opinions(records, model.client, UnlimitedMeter(), concurrency=workers, say=say)
+        if model:
+            beside["spent"] = model.spent()
+        journal.finish()
+        return self._finished(records, provenance, asker, journal.traces, beside)
+
+    def _finished(
+        self,
+        records: list[Record],
+        provenance: dict[str, Any],
+        asker: Asker,
+        traces: Path,
+        beside: Mapping[str, Any],
+    ) -> Run:
+        card = {**coverage_scorecard(self._sets, records, provenance), **beside}
         references = {name: self._reference(name, records, provenance) for name in REFERENCES}
         card["references"] = references
         card["traces"] = str(traces)
@@ -103,7 +148,7 @@ class PreparedCoverage:
 
         return Run(
             scorecard=card,
-            decisions={r.case_id: Decision(f"{r.outcome} {r.gate}", r.correct) for r in records},
+            decisions=_decisions(records),
             figures=FIGURES,
             failures=found,
             lines=_lines(card),
@@ -140,6 +185,41 @@ def prepare(options: Options) -> PreparedCoverage:
     return PreparedCoverage(tuple(chosen), options)
 
 
+def _decisions(records: Sequence[Record]) -> dict[str, Decision]:
+    """By case: every answer that was given, and right when all of them are."""
+    found: dict[str, Decision] = {}
+    for record in records:
+        answer = f"{record.outcome} {record.gate}"
+        before = found.get(record.case_id, Decision(answer, right=True))
+        given = before.answer if answer in before.answer.split(" / ") else f"{before.answer} / {answer}"
+        found[record.case_id] = Decision(given, before.right and record.correct)
+    return found
+
+
+def _model_lines(card: Mapping[str, Any]) -> list[str]:
+    """What there is to say where cases were repeated, or a model was asked."""
+    lines = []
+    if repeats := card.get("repeats"):
+        low, high = repeats["mean_interval"]
+        hat_low, hat_high = repeats["pass_hat_k_interval"]
+        lines.append(
+            f"  {repeats['k']} repeats of {repeats['cases']} cases: "
+            f"mean {repeats['mean']:.3f} [{low:.3f}, {high:.3f}], "
+            f"pass^{repeats['k']} {repeats['pass_hat_k']:.3f} [{hat_low:.3f}, {hat_high:.3f}], "
+            f"pass@{repeats['k']} {repeats['pass_at_k']:.3f}, {len(repeats['unstable'])} cases answered in several ways"
+        )
+    if spent := card.get("spent"):
+        lines.append(
+            f"  spent over all starts: {spent['calls']} calls ({spent['failed_calls']} failed), "
+            f"{spent['input_tokens']} + {spent['cache_read_tokens']} read + {spent['cache_write_tokens']} written in, "
+            f"{spent['output_tokens']} out, USD {spent['usd']}"
+        )
+    if said := card.get("opinions"):
+        scores = ", ".join(f"{name} {row['mean']:.2f}" for name, row in said["scores"].items()) or "none"
+        lines.append(f"  {said['model']} on {said['judged']} answers (beside the score): {scores}")
+    return lines
+
+
 def _lines(card: Mapping[str, Any]) -> list[str]:
     lines = [
         f"coverage: {card['case_set']['count']} cases, {str(card['case_set']['digest'])[:12]}",
@@ -161,6 +241,7 @@ def _lines(card: Mapping[str, Any]) -> list[str]:
         f"  p50 {1000 * (card['p50_latency_s'] or 0):.0f} ms, p95 {1000 * (card['p95_latency_s'] or 0):.0f} ms, "
         f"{card['input_tokens']} + {card['output_tokens']} tokens, USD {card['usd']}"
     )
+    lines += _model_lines(card)
     lines.append(
         f"  false auto-determination: at most {100 * card['false_auto_upper_bound_95']:.2f} % when none is seen; "
         f"differences under {100 * card['smallest_visible_difference']:.1f} points are not seen"

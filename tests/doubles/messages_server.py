@@ -303,8 +303,10 @@ def main(arguments: Callable[[], argparse.Namespace] | None = None) -> None:
     parser = argparse.ArgumentParser(description="A double of the model services on loopback.")
     parser.add_argument("--port", type=int, default=5081)
     parser.add_argument("--key", default="the-key")
+    parser.add_argument("--seconds", type=float, default=0.0, help="What every question takes.")
     given = arguments() if arguments else parser.parse_args()
     with ModelDouble(key=given.key, port=given.port) as double, suppress(KeyboardInterrupt):
+        double.latency_s = given.seconds
         print(f"ANTHROPIC_BASE_URL={double.url} OPENAI_BASE_URL={double.openai_url}", flush=True)
         threading.Event().wait()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cda.errors import UsageError
+from cda.systems.coverage.draft_command import draft_criteria
 from cda.systems.coverage.import_command import import_policies
 from cda.systems.coverage.index_command import build_index, collect_index, rollback_index, verify_index
 from corpus import BUILTIN
@@ -37,7 +38,7 @@ def corpus_group() -> None:
     """Author, check, compile and compare policy corpora."""
 
 
-for command in (import_policies, build_index, verify_index, rollback_index, collect_index):
+for command in (import_policies, draft_criteria, build_index, verify_index, rollback_index, collect_index):
     corpus_group.add_command(command)
 
 
