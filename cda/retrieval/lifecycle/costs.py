@@ -52,26 +52,26 @@ def costs_name(collection: str, backend: str) -> str:
 
 
 def add_costs(
-    files: SharedFiles, name: str, usage: Usage, *, backend: str, embedder: str, now: int, **counts: int
+    files: SharedFiles, name: str, before: Usage, after: Usage, *, backend: str, embedder: str, now: int, **counts: int
 ) -> None:
-    """Add a run. Others may add at the same moment; after several lost attempts this run is left out."""
-    read = usage.read_units * _READ_UNITS.get(backend, Decimal(0)) / _MILLION
-    written = write_dollars(backend, usage.bytes_sent, 0)
-    spent = read + written + token_dollars(embedder, counts.get("tokens", 0))
-    added = {
-        "runs": 1,
-        "requests": usage.requests,
-        "bytes_sent": usage.bytes_sent,
-        "read_units": usage.read_units,
-        **counts,
+    """Add a run, which used the service from `before` to `after` and did `counts`. Others may add at the same moment;
+    after several lost attempts this run is left out."""
+    used = {
+        "requests": after.requests - before.requests,
+        "bytes_sent": after.bytes_sent - before.bytes_sent,
+        "read_units": after.read_units - before.read_units,
     }
+    read = used["read_units"] * _READ_UNITS.get(backend, Decimal(0)) / _MILLION
+    written = write_dollars(backend, used["bytes_sent"], 0)
+    spent = read + written + token_dollars(embedder, counts.get("tokens", 0))
     for _ in range(_ATTEMPTS):
-        so_far, content = held(files, name, Costs)
-        so_far = so_far or Costs(since=now)
+        held_costs, content = held(files, name, Costs)
+        so_far = held_costs or Costs(since=now)
         known = asdict(so_far)
-        total = {key: known[key] + value for key, value in added.items()}
+        total = {key: known[key] + value for key, value in {"runs": 1, **used, **counts}.items()}
+        sum_of_all = replace(so_far, **total, usd=str(Decimal(so_far.usd) + spent))
         try:
-            files.write(name, replace(so_far, **total, usd=str(Decimal(so_far.usd) + spent)).encoded(), expect=content)
+            files.write(name, sum_of_all.encoded(), expect=content)
         except Moved:
             continue
         return

@@ -198,18 +198,12 @@ class LifeCycle:
             forget_others(self._cache, self._embedder.identity, self._probe)
 
     def _note_costs(self, written: _Written, before: Usage) -> None:
-        used = self._backend.usage()
-        spent = Usage(
-            used.requests - before.requests,
-            used.bytes_sent - before.bytes_sent,
-            used.read_units - before.read_units,
-            used.write_units - before.write_units,
-        )
         with suppress(BackendError, CdaError):  # what a run did is not undone because its bill could not be written
             add_costs(
                 self._files,
                 costs_name(self._goal.spec.schema.name, self._name),
-                spent,
+                before,
+                self._backend.usage(),
                 backend=self._name,
                 embedder=self._goal.spec.embedder,
                 now=int(self._clock()),

@@ -13,9 +13,6 @@ from cda.errors import UsageError
 
 if TYPE_CHECKING:
     from backends.factory import BackendName
-    from cda.retrieval.lifecycle.plan import Plan
-    from cda.retrieval.lifecycle.run import Report
-    from cda.retrieval.lifecycle.verify import Verification
     from cda.settings import Settings
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -24,7 +21,6 @@ _BACKEND = click.option(
     type=click.Choice(["local", "pinecone", "pgvector"]),
     help="Where the vectors are [default: CDA_VECTOR_BACKEND, else local].",
 )
-_SHOWN = 20  # ids of a kind that a person is shown; --json has all
 
 
 @click.command("index")
@@ -60,6 +56,7 @@ def build_index(
     was promoted.
     """
     from cda.systems.coverage.index_progress import IndexProgress
+    from cda.systems.coverage.index_report import done, plan_lines, planned, report_lines
     from cda.systems.coverage.index_run import index_run
 
     settings, backend = _chosen(backend)
@@ -69,12 +66,12 @@ def build_index(
     with index_run(settings, backend, IndexProgress(), build=not plan_only) as run:
         if plan_only:
             plan = run.cycle.plan(fresh=fresh)
-            _say(_planned(plan), _plan_lines(plan), as_json)
+            _say(planned(plan), plan_lines(plan), as_json)
             return
         report = run.cycle.index(
             fresh=fresh, promote=promote, prune=prune, prune_limit=prune_limit, take_over=take_over
         )
-    _say(_done(report), _report_lines(report), as_json)
+    _say(done(report), report_lines(report), as_json)
     ctx.exit(1 if report.state == "drifted" else 0)
 
 
@@ -90,6 +87,7 @@ def verify_index(ctx: click.Context, backend: "BackendName | None", as_json: boo
     """
     from cda.retrieval.lifecycle.manifest import TargetManifest, held, manifest_name
     from cda.systems.coverage.index_progress import IndexProgress
+    from cda.systems.coverage.index_report import verification_lines, verified
     from cda.systems.coverage.index_run import index_run
     from cda.systems.coverage.local_index import verify_local
 
@@ -101,7 +99,7 @@ def verify_index(ctx: click.Context, backend: "BackendName | None", as_json: boo
             found = run.cycle.verify()
             manifest, _ = held(run.files, manifest_name(backend, found.target), TargetManifest)
             digest = manifest.digest if manifest else None
-    _say(_verified(found, backend, digest), _verification_lines(found), as_json)
+    _say(verified(found, backend, digest), verification_lines(found), as_json)
     ctx.exit(0 if found.state == "verified" else 1)
 
 
@@ -144,6 +142,7 @@ def collect_index(backend: "BackendName | None", plan_only: bool, keep: int, day
 
     from backends.schema import POLICY
     from cda.retrieval.lifecycle.collect import collect, collection_of
+    from cda.systems.coverage.index_report import kinds_of
     from cda.systems.coverage.vector_backend import configured_backend, shared_files
 
     settings, backend = _chosen(backend)
@@ -154,7 +153,7 @@ def collect_index(backend: "BackendName | None", plan_only: bool, keep: int, day
         if not plan_only:
             collect(opened, files, POLICY.name, found)
     document = {"backend": backend, "state": "planned" if plan_only else "collected", **asdict(found)}
-    lines = [f"{kind}: {', '.join(map(str, names)) or 'none'}" for kind, names in _kinds(document)]
+    lines = [f"{kind}: {', '.join(map(str, names)) or 'none'}" for kind, names in kinds_of(document)]
     _say(document, [f"{backend}: {'nothing was removed' if plan_only else 'done'}", *lines], as_json)
 
 
@@ -182,116 +181,6 @@ def _index_local(
     document = build_local(settings, IndexProgress(), plan_only=plan_only, fresh=fresh)
     count = document["added"] + document["unchanged"]
     _say(document, [f"{document['target']}: {document['state']}, {count} clauses"], as_json)
-
-
-def _planned(plan: "Plan") -> dict[str, Any]:
-    ids = {kind: list(getattr(plan, kind)) for kind in ("added", "changed", "orphaned", "foreign")}
-    return {
-        "target": plan.target,
-        "state": "planned",
-        "backend": plan.backend,
-        "embedder": plan.embedder,
-        "corpus_digest": plan.corpus_digest,
-        **{kind: len(names) for kind, names in ids.items()},
-        "unchanged": plan.unchanged,
-        "embed": plan.embed,
-        "bytes": plan.bytes,
-        "requests": plan.requests,
-        "tokens": plan.tokens,
-        "usd": plan.usd,
-        "seconds": plan.seconds,
-        "ids": ids,
-        "plan": plan.digest,
-    }
-
-
-def _plan_lines(plan: "Plan") -> list[str]:
-    return [
-        f"{plan.target} ({plan.backend}, {plan.embedder})",
-        f"  {len(plan.added)} to add, {len(plan.changed)} changed, {plan.unchanged} unchanged, "
-        f"{len(plan.orphaned)} orphaned (only --prune deletes them), {len(plan.foreign)} not ours",
-        f"  {plan.embed} texts to embed, {plan.tokens} paid tokens, about {plan.bytes:,} bytes in {plan.requests} "
-        f"requests, {plan.usd} USD, {plan.seconds:g} s",
-        *_named(changed=plan.changed, orphaned=plan.orphaned, foreign=plan.foreign),
-        "nothing was done",
-    ]
-
-
-def _done(report: "Report") -> dict[str, Any]:
-    plan, found = report.plan, report.verification
-    return {
-        "target": plan.target,
-        "state": report.state,
-        "backend": plan.backend,
-        "embedder": plan.embedder,
-        "corpus_digest": plan.corpus_digest,
-        "added": len(plan.added),
-        "changed": len(plan.changed),
-        "unchanged": plan.unchanged,
-        "orphaned": len(plan.orphaned),
-        "foreign": len(plan.foreign),
-        "embedded": report.embedded,
-        "upserted": report.upserted,
-        "deleted": report.deleted,
-        "failed": [{"id": one.id, "code": one.code, "retryable": one.retryable} for one in report.failed],
-        "promoted": report.state == "live",
-        "verification": _verified(found, plan.backend, None) if found else None,
-    }
-
-
-def _report_lines(report: "Report") -> list[str]:
-    plan = report.plan
-    lines = [
-        f"{plan.target}: {report.state}"
-        + {"live": "", "verified": "; not promoted", "drifted": "; nothing was promoted, run this again"}[report.state],
-        f"  {len(plan.added)} added, {len(plan.changed)} changed, {plan.unchanged} unchanged, "
-        f"{len(plan.orphaned)} orphaned; {report.embedded} embedded, {report.upserted} written, "
-        f"{report.deleted} deleted",
-    ]
-    lines += [f"  not taken: {one.id} ({one.code})" for one in report.failed[:_SHOWN]]
-    return lines + (_faults(report.verification) if report.verification else [])
-
-
-def _verified(found: "Verification", backend: str, manifest: str | None) -> dict[str, Any]:
-    kinds = ("missing", "stale", "orphans", "foreign", "unconfirmed", "filters")
-    return {
-        "state": found.state,
-        "backend": backend,
-        "target": found.target,
-        "manifest": manifest,
-        "expected": found.expected,
-        "found": found.found,
-        **{kind: list(getattr(found, kind)) for kind in kinds},
-    }
-
-
-def _verification_lines(found: "Verification") -> list[str]:
-    return [f"{found.target}: {found.state}, {found.found} of {found.expected} records", *_faults(found)]
-
-
-def _faults(found: "Verification") -> list[str]:
-    return _named(
-        missing=found.missing,
-        stale=found.stale,
-        orphans=found.orphans,
-        foreign=found.foreign,
-        unconfirmed=found.unconfirmed,
-        filters=found.filters,
-    )
-
-
-def _named(**kinds: tuple[str, ...]) -> list[str]:
-    lines = []
-    for kind, names in kinds.items():
-        more = f" and {len(names) - _SHOWN} more (--json has all)" if len(names) > _SHOWN else ""
-        lines += [f"  {kind}: {', '.join(names[:_SHOWN])}{more}"] if names else []
-    return lines
-
-
-def _kinds(document: dict[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
-    kinds = ("live", "previous", "building", "kept", "collected", "unknown")
-    held = {kind: document[kind] for kind in kinds}
-    return [(kind, names if isinstance(names, tuple) else (names,) if names else ()) for kind, names in held.items()]
 
 
 def _say(document: dict[str, Any], lines: list[str], as_json: bool) -> None:

@@ -29,7 +29,15 @@ def test_a_service_is_priced_by_its_units_and_tokens(tmp_path: Path) -> None:
     used = Usage(requests=3, bytes_sent=2_000_000, read_units=500)
     for _ in range(2):
         add_costs(
-            files, NAME, used, backend="pinecone", embedder="llama-text-embed-v2", now=5, tokens=1_000_000, embedded=7
+            files,
+            NAME,
+            Usage(),
+            used,
+            backend="pinecone",
+            embedder="llama-text-embed-v2",
+            now=5,
+            tokens=1_000_000,
+            embedded=7,
         )
     costs, _ = held(files, NAME, Costs)
     assert costs is not None
@@ -49,7 +57,7 @@ def test_a_run_that_meets_another_at_the_document_is_added_too(tmp_path: Path) -
             super().write(name, content, expect=expect)
 
     files = Contended(tmp_path)
-    add_costs(files, NAME, Usage(requests=3), backend="pinecone", embedder="any", now=5)
+    add_costs(files, NAME, Usage(requests=1), Usage(requests=4), backend="pinecone", embedder="any", now=5)
     costs, _ = held(files, NAME, Costs)
     assert costs is not None
     assert costs.requests == 3
