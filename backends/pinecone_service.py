@@ -220,6 +220,7 @@ class PineconeService(PineconeClient):
 
     def close(self) -> None:
         """Let what is under way end by itself and take no more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)  # first: what begins later would open a connection anew
         if self._index is not None:
             self._index.close()
         super().close()

@@ -267,14 +267,18 @@ def _recall(data: Data, engine: Engine, asked: Sequence[Question]) -> float:
     return round(sum(len(best & found) for best, found in pairs) / sum(len(best) for best, _ in pairs), 4)
 
 
-def measure_speed(rows: int, selectivity: float, rounds: int, folder: Path) -> dict[str, Any]:
-    """Every engine over the same rows and questions, in turns."""
+def measure_speed(
+    rows: int, selectivity: float, rounds: int, folder: Path, wanted: Sequence[str] = tuple(PEERS)
+) -> dict[str, Any]:
+    """Every engine over the same rows and questions, in turns; of the peers those wanted."""
     data = Data(rows, selectivity)
     with embedded_database(folder) as url:
         pgvector = PgVectorBackend(Database(url))
         engines: dict[str, Engine] = {"local": Ours(LocalBackend(folder / "local")), "pgvector": Ours(pgvector)}
         absent = []
         for name, make in PEERS.items():
+            if name not in wanted:
+                continue
             try:
                 engines[name] = make(folder)
             except ModuleNotFoundError:
@@ -351,6 +355,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--selectivity", type=float, default=0.053, help="share of the rows that a filter admits")
     parser.add_argument("--rounds", type=int, default=4, help=f"of {QUERIES} questions to each engine")
+    parser.add_argument("--peer", action="append", choices=list(PEERS), help="only this one; default: each")
     parser.add_argument("--json", action="store_true", help="print one JSON document and no table")
     options = parser.parse_args()
     with TemporaryDirectory(prefix="cda-bench-") as root:
@@ -358,7 +363,9 @@ def main() -> None:
         for part in ("recall", "speed"):
             (Path(root) / part).mkdir()
         recall = measure_recall(Path(root) / "recall")
-        speed = measure_speed(options.rows, options.selectivity, options.rounds, Path(root) / "speed")
+        speed = measure_speed(
+            options.rows, options.selectivity, options.rounds, Path(root) / "speed", options.peer or tuple(PEERS)
+        )
     machine = {"cores": os.cpu_count(), "load_1m": round(os.getloadavg()[0], 1)}
     machine["read_gb_per_s"] = round(bytes_per_second() / 1e9, 1)
     ratio = speed["local_times_quicker_than_the_quicker_peer"]

@@ -12,8 +12,7 @@ is that of everything but the embedding, and only writes are held.
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +22,9 @@ from typing import Any
 import numpy as np
 
 from backends.base import IndexSpec, VectorBackend
+from backends.factory import BackendConfig, open_backend
 from backends.pgvector import PgVectorBackend
+from backends.pinecone_config import PineconeConfig
 from backends.postgres import Database
 from backends.schema import POLICY
 from cda.contracts.embedding import Embedder, Vectors
@@ -33,7 +34,6 @@ from cda.retrieval.lifecycle.goal import Goal, Wanted
 from cda.retrieval.lifecycle.run import LifeCycle
 from cda.retrieval.lifecycle.shared_files import FolderFiles
 from cda.settings import load_settings
-from cda.systems.coverage.vector_backend import configured_backend
 from evals.benchmarks.backends import Data, embedded_database
 
 MOST = 0.02  # of the full run
@@ -99,21 +99,15 @@ def measure(backend: VectorBackend, embedder: Embedder, rows: int, folder: Path)
     }
 
 
-@contextmanager
-def pinecone_double() -> Iterator[VectorBackend | None]:
-    """The backend over the double, None when no loopback address is set."""
+def pinecone_double() -> VectorBackend | None:
+    """The backend over the double, None when no loopback address is set. It waits longer than the product does: the
+    double is one process, and so is this."""
     settings = load_settings()
-    if not (settings.pinecone_host or "").startswith(("http://127.0.0.1:", "http://localhost:")):
-        yield None
-        return
-    changes = {"pinecone_index": "bench-lifecycle", "pinecone_namespace": "bench"}
-    backend = configured_backend(settings.model_copy(update=changes), "pinecone")
-    try:
-        yield backend
-    finally:
-        for target in backend.targets():
-            backend.drop(target)
-        backend.close()
+    key, host = settings.pinecone_api_key, settings.pinecone_host or ""
+    if key is None or not host.startswith(("http://127.0.0.1:", "http://localhost:")):
+        return None
+    patient = PineconeConfig(key, "bench-lifecycle", "bench", host=host, read_deadline_s=300, write_deadline_s=300)
+    return open_backend(BackendConfig("pinecone", Path(), patient))
 
 
 def broken(figures: Mapping[str, Any], *, timed: bool) -> list[str]:
@@ -150,9 +144,9 @@ def main() -> None:
             pgvector = PgVectorBackend(Database(url))
             figures["pgvector"] = measure(pgvector, embedder, options.rows, Path(root) / "pgvector")
             pgvector.close()
-        with pinecone_double() as pinecone:
-            if pinecone is not None:
-                figures["pinecone"] = measure(pinecone, embedder, options.rows, Path(root) / "pinecone")
+        if (pinecone := pinecone_double()) is not None:
+            figures["pinecone"] = measure(pinecone, embedder, options.rows, Path(root) / "pinecone")
+            pinecone.close()
     missed = broken(figures, timed=options.embedder != "drawn")
     if options.json:
         print(json.dumps({"rows": options.rows, "embedder": embedder.identity, **figures, "broken": missed}, indent=1))

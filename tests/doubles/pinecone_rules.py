@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 LIMITS = "https://docs.pinecone.io/reference/api/database-limits"
 FILTERS = "https://docs.pinecone.io/guides/search/filter-by-metadata"
 KNOWN = "https://docs.pinecone.io/reference/api/known-limitations"
@@ -58,7 +60,8 @@ def check_vector(vector: Any, dimension: int | None, semantics: Semantics) -> di
     if vector.get("sparseValues"):
         raise _bad("Index configuration does not support sparse values", KNOWN)
     check_values(values, dimension)
-    return {"id": name, "values": values, "metadata": check_metadata(metadata, semantics)}
+    row = np.asarray(values, dtype=np.float32)  # as the service keeps it
+    return {"id": name, "values": row, "metadata": check_metadata(metadata, semantics)}
 
 
 def check_sparse(sparse: Any) -> dict[str, Any]:

@@ -365,7 +365,7 @@ class Data:
         matches = [
             {"id": one["id"], "score": score}
             | ({"metadata": one["metadata"]} if sent.get("includeMetadata") else {})
-            | ({"values": one.get("values", [])} if sent.get("includeValues") else {})
+            | ({"values": _listed(one)} if sent.get("includeValues") else {})
             for score, one in found
         ]
         headers = {} if position is None else {"x-pinecone-max-indexed-lsn": str(position)}
@@ -388,7 +388,7 @@ class Data:
         if space and self.store.delay.fetches_too:
             space.read_comes(self.store.delay)
         held = space.fetched.vectors if space else {}
-        vectors = {name: held[name] for name in query.get("ids", []) if name in held}
+        vectors = {name: held[name] | {"values": _listed(held[name])} for name in query.get("ids", []) if name in held}
         return {"vectors": vectors, "namespace": namespace, "usage": {"readUnits": 1}}, {}
 
     def list(self, query: dict[str, list[str]]) -> tuple[Any, dict[str, str]]:
@@ -424,6 +424,11 @@ class Data:
     def _name(namespace: str | None) -> str:
         """An absent name is the default namespace, which statistics call __default__ (pinecone-io/cli issue 85)."""
         return namespace or "__default__"
+
+
+def _listed(vector: dict[str, Any]) -> list[float]:
+    """The dense components; a sparse vector has none."""
+    return [round(value, 9) for value in vector["values"].tolist()] if "values" in vector else []
 
 
 def _size(value: Any) -> int:

@@ -132,7 +132,7 @@ class Store:
             held = [one for one in held if _product(vector, one["sparseValues"])]
             scores = np.asarray([_product(vector, one["sparseValues"]) for one in held], dtype=np.float32)
         else:
-            matrix = np.asarray([one["values"] for one in held], dtype=np.float32)
+            matrix = np.stack([one["values"] for one in held])
             query = np.asarray(vector, dtype=np.float32)
             scores = np.vecdot(matrix, query) / (np.linalg.norm(matrix, axis=1) * np.linalg.norm(query))
         order = sorted(range(len(held)), key=lambda row: (-float(scores[row]), held[row]["id"][::-1]))

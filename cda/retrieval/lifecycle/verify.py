@@ -10,13 +10,14 @@ from typing import Literal
 
 import numpy as np
 
-from backends.base import VectorBackend
-from backends.filters import Where, eligible, evaluate
-from backends.schema import PLAN_ANY, day_of
+from backends.base import Scanned, VectorBackend
+from backends.filters import Where, eligible, evaluate, pinned
+from backends.schema import PLAN_ANY, POLICY, Value, day_of
 from cda.contracts.embedding import Embedder
 from cda.retrieval.embedding_cache import EmbeddingCache, embed_all
 from cda.retrieval.lifecycle.goal import Found, Goal, Wanted, difference, found_in
 
+_PAYER = POLICY["payer_id"]
 SAMPLE = 24  # records that must find themselves, and filters that must admit what they should
 
 
@@ -108,8 +109,12 @@ def _odd_filters(backend: VectorBackend, target: str, goal: Goal, found: Found) 
     """Sampled filters whose hits are not the stored records that the oracle admits."""
     probe = np.zeros((1, goal.spec.dim), dtype=np.float32)
     probe[0, 0] = 1.0
+    payers: dict[Value, list[Scanned]] = {}  # the oracle is slow, and each of these filters names its payer
+    for record in found.records.values():
+        payers.setdefault(record.meta[_PAYER.name], []).append(record)
     for name, where in _filters(goal):
-        admitted = {record.id for record in found.records.values() if evaluate(where, record.meta)}
+        candidates = [one for payer in pinned(where, _PAYER) or () for one in payers.get(payer, ())]
+        admitted = {record.id for record in candidates if evaluate(where, record.meta)}
         k = min(len(admitted) + 1, backend.capabilities().max_k)
         hits = {hit.id for hit in backend.search(target, goal.spec, probe, k=k, where=where)[0].hits}
         if not hits <= admitted or (len(admitted) < k and hits != admitted):
