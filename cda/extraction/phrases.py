@@ -23,7 +23,7 @@ from cda.extraction.gates import Gate, GateReader
 
 JOINT = r"[ \x00/.:=\-]+"
 _TIGHT, _LOOSE = r"""[ \x00/.\-()'":=*+&@]+""", r"""[ \x00/.\-()'":=,*+&@]+"""
-_HEAD, _TAIL = r"(?<![^\n])[ \x00]*", r"(?=[ \x00.;:!,)]*(?:\n|$))"
+_HEAD, _TAIL = r"(?<![^\n])[ \x00\"']*", r"(?=[ \x00.;:!,)]*(?:\n|$))"
 _WORD = r"[\w%'+=<>≥≤~#&]+"
 _TOKEN = re.compile(r"\.\.\.?\d+|@\w+|[\w']+|[ ]+|.", re.S)
 _ALONE = ("(?<!\\w)(?:", ")(?!\\w)")
