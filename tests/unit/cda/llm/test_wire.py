@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 import pytest
 from conformance.model_client import GOOD, LOOK, STATIC, Facts, asked
 from doubles.messages_actor import Body, Said, results_of
-from doubles.messages_server import ModelDouble
+from doubles.messages_server import Fault, ModelDouble
 from model_world import ANTHROPIC, OPENAI, Open
 from pydantic import BaseModel, ConfigDict, Field
 
 from cda.contracts.model_client import ResultsTurn, ToolResult, UnlimitedMeter, UserTurn
-from cda.llm.anthropic_provider import AnthropicProvider
-from cda.llm.choice import Choice
+from cda.errors import UnavailableError
 
 LONG = STATIC + " Rules." * 1000
 
@@ -122,9 +121,12 @@ def test_contracts_with_choices_defaults_and_bounds_are_taken_as_schemas(
 @pytest.mark.promise("models.counted")
 def test_a_request_is_counted_without_being_asked(double: ModelDouble, open_client: Open) -> None:
     client = open_client()
-    (provider,) = client._providers.values()
-    assert isinstance(provider, AnthropicProvider)
-    counted = client.background.run(provider.count(asked(), Choice("anthropic", "claude-sonnet-5")), 30)
+    counted = client.count(asked())
     assert double.questions == []
     usage = client.ask(asked(), UnlimitedMeter()).call.usage
     assert counted == usage.input + usage.cache_write
+    with pytest.raises(UnavailableError, match="counts nothing"):
+        open_client(OPENAI).count(asked())
+    double.faults = [Fault("status", 1, "/count_tokens", 401)]
+    with pytest.raises(UnavailableError, match="correct ANTHROPIC_API_KEY"):
+        client.count(asked())
