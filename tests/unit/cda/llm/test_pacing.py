@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cda.llm.pacing import LONGEST_PAUSE_S, Closed, NoTurn, Pacing
 
-pytestmark = pytest.mark.promise("models.pacing")
+pytestmark = pytest.mark.promise("clients.pacing")
 
 
 class Clock:
