@@ -71,6 +71,15 @@ class ModelProvider(Protocol):
         ...
 
 
+@runtime_checkable
+class CountingProvider(Protocol):
+    """A provider that counts without answering."""
+
+    async def count(self, request: ModelRequest, choice: Choice) -> int:
+        """Input tokens of a request. Raises CallFault."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BatchItem:
     """One question of a batch; `item_id` is a digest of its key and of everything that is sent."""

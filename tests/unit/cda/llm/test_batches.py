@@ -46,7 +46,7 @@ def made(double: ModelDouble) -> list[int]:
     return [len(batch.requests) for batch in double.batches.made]
 
 
-@pytest.mark.promise("models.batch")
+@pytest.mark.promise("clients.batch")
 def test_a_batch_answers_every_question_at_half_the_price(
     double: ModelDouble, start: Callable[[], BatchClient]
 ) -> None:
@@ -63,7 +63,7 @@ def test_a_batch_answers_every_question_at_half_the_price(
     assert len(meter.calls) == len(KEYS)
 
 
-@pytest.mark.promise("models.batch_resumed")
+@pytest.mark.promise("clients.batch_resumed")
 def test_a_killed_process_finds_its_batch_and_sends_nothing_twice(
     double: ModelDouble, start: Callable[[], BatchClient]
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_killed_process_finds_its_batch_and_sends_nothing_twice(
     assert made(double) == [5]
 
 
-@pytest.mark.promise("models.batch_resumed")
+@pytest.mark.promise("clients.batch_resumed")
 @pytest.mark.parametrize("kind", ["cut", "and_the_look_for_it_fails"])
 def test_a_batch_whose_answer_was_lost_is_found_again_and_not_sent_twice(
     double: ModelDouble, start: Callable[[], BatchClient], kind: str
@@ -106,7 +106,7 @@ def test_a_batch_whose_answer_was_lost_is_found_again_and_not_sent_twice(
     assert made(double) == [5]
 
 
-@pytest.mark.promise("models.batch_resumed")
+@pytest.mark.promise("clients.batch_resumed")
 def test_a_strangers_batch_of_the_same_size_is_not_taken_for_ours(
     double: ModelDouble, start: Callable[[], BatchClient], tmp_path: Path
 ) -> None:
@@ -125,7 +125,7 @@ def test_a_strangers_batch_of_the_same_size_is_not_taken_for_ours(
     assert made(double) == [2, 1]
 
 
-@pytest.mark.promise("models.batch_failed")
+@pytest.mark.promise("clients.batch_failed")
 def test_what_expired_or_failed_is_a_typed_failure_without_cost_and_can_be_asked_again(
     double: ModelDouble, start: Callable[[], BatchClient]
 ) -> None:
@@ -157,7 +157,7 @@ def test_what_expired_or_failed_is_a_typed_failure_without_cost_and_can_be_asked
     assert made(double) == [5, 3]
 
 
-@pytest.mark.promise("models.batch_journal")
+@pytest.mark.promise("clients.batch_journal")
 def test_the_journal_of_batches_holds_no_word_of_a_question_an_answer_or_a_key(
     double: ModelDouble, start: Callable[[], BatchClient], tmp_path: Path
 ) -> None:
@@ -174,7 +174,7 @@ def test_the_journal_of_batches_holds_no_word_of_a_question_an_answer_or_a_key(
         assert word not in written
 
 
-@pytest.mark.promise("models.batch_journal")
+@pytest.mark.promise("clients.batch_journal")
 def test_a_journal_with_a_cut_last_line_goes_on_and_a_broken_one_is_refused(
     double: ModelDouble, start: Callable[[], BatchClient], tmp_path: Path
 ) -> None:

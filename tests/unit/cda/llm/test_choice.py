@@ -6,7 +6,7 @@ from cda.errors import UnavailableError, UsageError
 from cda.llm.choice import ROLES, Choice, choose
 from cda.settings import Settings, load_settings
 
-pytestmark = pytest.mark.promise("models.choice")
+pytestmark = pytest.mark.promise("clients.choice")
 
 
 def chosen(**given: str) -> dict[str, Choice]:

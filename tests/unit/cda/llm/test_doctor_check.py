@@ -8,7 +8,7 @@ from cda.doctor import examine as examine_all
 from cda.llm.doctor_check import examine
 from cda.settings import Settings
 
-pytestmark = pytest.mark.promise("models.doctor")
+pytestmark = pytest.mark.promise("clients.doctor")
 
 
 def test_without_a_model_all_is_well_and_nothing_is_sent() -> None:

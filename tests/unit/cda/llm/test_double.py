@@ -33,7 +33,7 @@ def sdk(double: ModelDouble) -> Iterator[anthropic.Anthropic]:
         yield client
 
 
-@pytest.mark.promise("models.double")
+@pytest.mark.promise("clients.double")
 def test_a_stream_says_what_a_whole_answer_says(double: ModelDouble, sdk: anthropic.Anthropic) -> None:
     double.actor = lambda _: Said(text="A sentence — with signs.", thinking="first", calls=(("look", {"id": "C1"}),))
     whole = sdk.messages.create(**ASK)
@@ -45,7 +45,7 @@ def test_a_stream_says_what_a_whole_answer_says(double: ModelDouble, sdk: anthro
     assert (streamed.stop_reason, streamed.usage.output_tokens) == (whole.stop_reason, whole.usage.output_tokens)
 
 
-@pytest.mark.promise("models.double")
+@pytest.mark.promise("clients.double")
 def test_a_stream_can_be_cut(double: ModelDouble, sdk: anthropic.Anthropic) -> None:
     double.actor, double.faults = lambda _: Said(text="word " * 50), [Fault("cut")]
     with pytest.raises(Exception, match=r"peer closed|incomplete"), sdk.messages.stream(**ASK) as stream:
@@ -55,7 +55,7 @@ def test_a_stream_can_be_cut(double: ModelDouble, sdk: anthropic.Anthropic) -> N
 OPEN = {"type": "object", "properties": {}, "required": []}
 
 
-@pytest.mark.promise("models.double")
+@pytest.mark.promise("clients.double")
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -93,7 +93,7 @@ def test_what_the_service_refuses_is_refused(sdk: anthropic.Anthropic, change: d
     assert caught.value.status_code in (400, 404)
 
 
-@pytest.mark.promise("models.double")
+@pytest.mark.promise("clients.double")
 def test_the_double_shares_no_code_with_the_product_and_runs_as_a_process() -> None:
     for file in sorted((TESTS / "doubles").glob("*.py")):
         if file.name.startswith(("messages_", "chat_")):
@@ -114,7 +114,7 @@ def test_the_double_shares_no_code_with_the_product_and_runs_as_a_process() -> N
         process.communicate(timeout=20)
 
 
-@pytest.mark.promise("models.closed")
+@pytest.mark.promise("clients.closed")
 def test_an_interrupt_cancels_what_is_in_flight(double: ModelDouble, open_client: Open) -> None:
     double.faults = [Fault("hang", 9)]
     client, main = open_client(), threading.main_thread().ident

@@ -12,7 +12,7 @@ from model_world import ANTHROPIC, OPENAI, Open
 
 from cda.contracts.model_client import FailureKind, ModelFailure, UnlimitedMeter, UserTurn
 
-pytestmark = pytest.mark.promise("models.faults")
+pytestmark = pytest.mark.promise("clients.faults")
 BOTH = pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
 SOON = {"retry-after-ms": "20"}
 
@@ -192,7 +192,7 @@ def test_an_endpoint_that_goes_down_is_one_failure(double: ModelDouble, open_cli
     assert [(call.usd, call.estimated) for call in meter.calls] == [(Decimal(0), False)]
 
 
-@pytest.mark.promise("models.closed")
+@pytest.mark.promise("clients.closed")
 def test_closing_ends_what_is_under_way_and_what_waits_for_its_turn(double: ModelDouble, open_client: Open) -> None:
     double.faults = [Fault("hang", 9)]
     client = open_client(CDA_MODEL_CONCURRENCY=2)
@@ -209,7 +209,7 @@ def test_closing_ends_what_is_under_way_and_what_waits_for_its_turn(double: Mode
     assert not [thread for thread in threading.enumerate() if thread.name == "cda-models" and thread.is_alive()]
 
 
-@pytest.mark.promise("models.repaired")
+@pytest.mark.promise("clients.repaired")
 def test_a_compatible_server_s_broken_answer_is_repaired_once_and_both_are_paid(
     double: ModelDouble, open_client: Open
 ) -> None:
@@ -225,7 +225,7 @@ def test_a_compatible_server_s_broken_answer_is_repaired_once_and_both_are_paid(
     assert len(double.questions) == 2
 
 
-@pytest.mark.promise("models.repaired")
+@pytest.mark.promise("clients.repaired")
 def test_a_repair_that_the_meter_does_not_admit_is_not_made(double: ModelDouble, open_client: Open) -> None:
     double.faults = [Fault("broken", 9)]
     with pytest.raises(Stopped):
@@ -233,7 +233,7 @@ def test_a_repair_that_the_meter_does_not_admit_is_not_made(double: ModelDouble,
     assert len(double.questions) == 1
 
 
-@pytest.mark.promise("models.repaired")
+@pytest.mark.promise("clients.repaired")
 def test_a_server_without_schemas_is_asked_by_tool_and_remembered(double: ModelDouble, open_client: Open) -> None:
     double.schemas = False
     client = open_client(OPENAI)
@@ -242,7 +242,7 @@ def test_a_server_without_schemas_is_asked_by_tool_and_remembered(double: ModelD
     assert [one.status for one in double.questions] == [400, 200, 200]
 
 
-@pytest.mark.promise("models.in_flight")
+@pytest.mark.promise("clients.in_flight")
 def test_no_more_requests_are_in_flight_than_settings_allow_and_no_time_is_lost(
     double: ModelDouble, open_client: Open
 ) -> None:
@@ -258,7 +258,7 @@ def test_no_more_requests_are_in_flight_than_settings_allow_and_no_time_is_lost(
     assert all(reply.answer == replies[0].answer for reply in replies)
 
 
-@pytest.mark.promise("models.in_flight")
+@pytest.mark.promise("clients.in_flight")
 def test_push_back_lowers_how_many_are_in_flight_for_all(double: ModelDouble, open_client: Open) -> None:
     client = open_client(CDA_MODEL_CONCURRENCY=8)
     double.faults = [Fault("status", 1, None, 429, SOON)]

@@ -9,7 +9,7 @@ from cda.llm.choice import ROLES
 from cda.settings import Settings
 
 GUIDE = (Path(__file__).parents[4] / "docs/reference/models.md").read_text(encoding="utf-8")
-pytestmark = pytest.mark.promise("models.guide")
+pytestmark = pytest.mark.promise("clients.guide")
 
 
 def test_every_failure_is_in_the_guide() -> None:

@@ -10,7 +10,7 @@ from model_world import ANTHROPIC, OPENAI, Open, settings_for
 from cda.errors import CdaError, UnavailableError, UsageError, exit_code
 from cda.llm.opening import open_model_client
 
-pytestmark = pytest.mark.promise("models.opening")
+pytestmark = pytest.mark.promise("clients.opening")
 BOTH = pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
 
 
@@ -89,7 +89,7 @@ def test_a_server_of_one_s_own_needs_no_key(double: ModelDouble, open_client: Op
     open_client(OPENAI, OPENAI_API_KEY=None)
 
 
-@pytest.mark.promise("models.lazy")
+@pytest.mark.promise("clients.lazy")
 @pytest.mark.parametrize(
     "line",
     ["import cda.cli", "import cda.systems.coverage.ask_command", "import cda.doctor", "import cda.llm.opening"],

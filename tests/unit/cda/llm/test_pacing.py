@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cda.llm.pacing import LONGEST_PAUSE_S, Closed, NoTurn, Pacing
 
-pytestmark = pytest.mark.promise("models.pacing")
+pytestmark = pytest.mark.promise("clients.pacing")
 
 
 class Clock:
@@ -76,6 +76,37 @@ def test_a_turn_that_does_not_come_by_the_deadline_is_none() -> None:
         assert time.monotonic() - began < 2.0
     with pacing.turn(time.monotonic() + 5):
         pass
+
+
+def test_a_free_turn_goes_to_who_waits_for_one_past_who_sleeps_or_gave_up() -> None:
+    pacing, got = Pacing(1), threading.Event()
+
+    def sleep() -> None:
+        with pytest.raises(Closed):
+            pacing.sleep(60)
+
+    with pacing.turn(time.monotonic() + 60):
+        sleeper = threading.Thread(target=sleep)
+        sleeper.start()
+        time.sleep(0.05)
+
+        def late() -> None:
+            with pytest.raises(NoTurn), pacing.turn(time.monotonic() + 0.1):
+                pass
+
+        def wait() -> None:
+            with pacing.turn(time.monotonic() + 60):
+                got.set()
+
+        threads = [threading.Thread(target=late), threading.Thread(target=wait)]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.05)
+        time.sleep(0.1)
+    assert got.wait(10)
+    pacing.close()
+    for thread in (sleeper, *threads):
+        thread.join(5)
 
 
 def test_a_turn_is_given_back_when_its_request_fails() -> None:

@@ -12,7 +12,7 @@ from cda.contracts.model_client import UnlimitedMeter, Usage
 from cda.errors import UsageError
 from cda.llm.prices import read_prices
 
-pytestmark = pytest.mark.promise("models.prices")
+pytestmark = pytest.mark.promise("clients.prices")
 
 
 def test_a_call_costs_its_tokens_by_kind() -> None:

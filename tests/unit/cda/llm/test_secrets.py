@@ -11,7 +11,7 @@ from model_world import ANTHROPIC, OPENAI, Open, settings_for
 
 from cda.contracts.model_client import ModelFailure, UnlimitedMeter
 
-pytestmark = pytest.mark.promise("models.canary")
+pytestmark = pytest.mark.promise("clients.canary")
 BOTH = pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
 FAULTS = ("status", "page", "drop", "cut", "garbled", "empty", "truncated", "refusal", "broken", "prose", "hang")
 

@@ -6,18 +6,17 @@ from typing import Annotated, Literal
 import pytest
 from conformance.model_client import GOOD, LOOK, STATIC, Facts, asked
 from doubles.messages_actor import Body, Said, results_of
-from doubles.messages_server import ModelDouble
+from doubles.messages_server import Fault, ModelDouble
 from model_world import ANTHROPIC, OPENAI, Open
 from pydantic import BaseModel, ConfigDict, Field
 
 from cda.contracts.model_client import ResultsTurn, ToolResult, UnlimitedMeter, UserTurn
-from cda.llm.anthropic_provider import AnthropicProvider
-from cda.llm.choice import Choice
+from cda.errors import UnavailableError
 
 LONG = STATIC + " Rules." * 1000
 
 
-@pytest.mark.promise("models.cached")
+@pytest.mark.promise("clients.cached")
 def test_what_is_static_is_written_to_the_cache_once_and_read_after_that(open_client: Open) -> None:
     client = open_client()
     first = client.ask(asked(static=LONG), UnlimitedMeter()).call
@@ -28,7 +27,7 @@ def test_what_is_static_is_written_to_the_cache_once_and_read_after_that(open_cl
     assert first.static_sha256 == second.static_sha256
 
 
-@pytest.mark.promise("models.cached")
+@pytest.mark.promise("clients.cached")
 def test_a_tool_loop_reads_from_the_cache_what_the_model_has_seen(double: ModelDouble, open_client: Open) -> None:
     double.actor = lambda body: GOOD if results_of(body) else Said(calls=(("look", {"id": "C1"}),))
     client, meter = open_client(), UnlimitedMeter()
@@ -41,7 +40,7 @@ def test_a_tool_loop_reads_from_the_cache_what_the_model_has_seen(double: ModelD
     assert second.input < 100
 
 
-@pytest.mark.promise("models.tools")
+@pytest.mark.promise("clients.tools")
 def test_signed_thinking_goes_back_as_it_came(double: ModelDouble, open_client: Open) -> None:
     heard: list[Body] = []
 
@@ -60,7 +59,7 @@ def test_signed_thinking_goes_back_as_it_came(double: ModelDouble, open_client: 
     assert [block["type"] for block in sent] == ["thinking", "tool_use"]
 
 
-@pytest.mark.promise("models.choice")
+@pytest.mark.promise("clients.choice")
 def test_the_use_of_a_model_is_what_settings_say(double: ModelDouble, open_client: Open) -> None:
     open_client(f"{ANTHROPIC},effort=low,tokens=700,thinking=disabled").ask(asked(), UnlimitedMeter())
     open_client(f"{OPENAI},effort=low,tokens=700").ask(asked(), UnlimitedMeter())
@@ -70,7 +69,7 @@ def test_the_use_of_a_model_is_what_settings_say(double: ModelDouble, open_clien
     assert (chat["reasoning_effort"], chat["max_tokens"]) == ("low", 700)
 
 
-@pytest.mark.promise("models.wire")
+@pytest.mark.promise("clients.wire")
 @pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
 def test_the_same_question_is_the_same_bytes(double: ModelDouble, open_client: Open, model: str) -> None:
     client = open_client(model)
@@ -80,7 +79,7 @@ def test_the_same_question_is_the_same_bytes(double: ModelDouble, open_client: O
     assert not {"temperature", "top_p", "thread", "metadata", "user"} & set(json.loads(double.questions[0].body))
 
 
-@pytest.mark.promise("models.wire")
+@pytest.mark.promise("clients.wire")
 def test_a_tool_s_error_is_told_as_one(double: ModelDouble, open_client: Open) -> None:
     double.actor = lambda body: GOOD if results_of(body) else Said(calls=(("look", {"id": "C1"}),))
     client, meter = open_client(), UnlimitedMeter()
@@ -108,7 +107,7 @@ class Owner(BaseModel):
     default: Literal["a", "b"] | None = None
 
 
-@pytest.mark.promise("models.answer")
+@pytest.mark.promise("clients.answer")
 @pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
 def test_contracts_with_choices_defaults_and_bounds_are_taken_as_schemas(
     double: ModelDouble, open_client: Open, model: str
@@ -119,12 +118,15 @@ def test_contracts_with_choices_defaults_and_bounds_are_taken_as_schemas(
     assert [one.status for one in double.questions] == [200]
 
 
-@pytest.mark.promise("models.counted")
+@pytest.mark.promise("clients.counted")
 def test_a_request_is_counted_without_being_asked(double: ModelDouble, open_client: Open) -> None:
     client = open_client()
-    (provider,) = client._providers.values()
-    assert isinstance(provider, AnthropicProvider)
-    counted = client.background.run(provider.count(asked(), Choice("anthropic", "claude-sonnet-5")), 30)
+    counted = client.count(asked())
     assert double.questions == []
     usage = client.ask(asked(), UnlimitedMeter()).call.usage
     assert counted == usage.input + usage.cache_write
+    with pytest.raises(UnavailableError, match="counts nothing"):
+        open_client(OPENAI).count(asked())
+    double.faults = [Fault("status", 1, "/count_tokens", 401)]
+    with pytest.raises(UnavailableError, match="correct ANTHROPIC_API_KEY"):
+        client.count(asked())
