@@ -1,10 +1,12 @@
 """Every mode over the floor and adversarial sets, with an oracle and with bad actors in the models' place."""
 
+import json
 from typing import Any
 
 import pytest
 from coverage_world import settings
 from doubles.actors import BadActor, Fabricator, Obeyer, Oracle, OverApprover, StaleCiter, Stitcher
+from doubles.messages_actor import Body, Said
 
 from cda.llm.scripted import ScriptedClient
 from cda.systems.coverage.system import CoverageSystem
@@ -15,6 +17,7 @@ from evals.shipped_corpus import worlds
 CASES: list[CoverageCase] = [case for held in load_coverage(("floor", "adversarial")) for case in held.cases]
 BAD: tuple[type[BadActor], ...] = (OverApprover, Fabricator, Stitcher, StaleCiter, Obeyer)
 MODES = ("hybrid", "agentic")
+BYTES_PER_TOKEN = 3.5  # English and JSON come to about 4: this counts on the dear side (docs/benchmarks/model.md)
 
 
 class World:
@@ -27,20 +30,33 @@ class World:
         self.definitions = self._criteria[""].definitions
         self.criteria = self.answers(self._criteria)
 
-    def played(self, mode: str, actor: type[Oracle]) -> dict[str, tuple[str | None, str]]:
+    def played(
+        self, mode: str, actor: type[Oracle], sizes: list[int] | None = None
+    ) -> dict[str, tuple[str | None, str]]:
         """What each case is answered when the actor plays the mode's roles."""
-        client = ScriptedClient(actor(self.definitions))
+        actor_ = actor(self.definitions)
+
+        def script(body: Body) -> Said:
+            if sizes is not None:
+                sizes[-1] += len(json.dumps(body, ensure_ascii=False).encode())
+            return actor_(body)
+
+        client = ScriptedClient(script)
         systems = {
             name: CoverageSystem.open(
                 world.model_copy(update={"reasoner": mode}), say=lambda _: None, model_client=client
             )
             for name, world in self._worlds.items()
         }
-        return self.answers(systems)
+        return self.answers(systems, sizes)
 
-    def answers(self, systems: dict[str, CoverageSystem]) -> dict[str, tuple[str | None, str]]:
+    def answers(
+        self, systems: dict[str, CoverageSystem], sizes: list[int] | None = None
+    ) -> dict[str, tuple[str | None, str]]:
         found = {}
         for case in CASES:
+            if sizes is not None:
+                sizes.append(0)
             result = systems[case.corpus].ask(case.request())
             outcome = result.determination.outcome.value if result.determination else None
             found[case.case_id] = (outcome, result.gate.state.value)
@@ -52,10 +68,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp("models"))
 
 
-@pytest.mark.promise("models.oracle")
-@pytest.mark.parametrize("mode", MODES)
-def test_models_that_read_rightly_change_no_answer(world: World, mode: str) -> None:
-    assert world.played(mode, Oracle) == world.criteria
+@pytest.mark.promise("models.oracle", "models.tokens")
+@pytest.mark.parametrize(("mode", "most_tokens"), [("hybrid", 5_500), ("agentic", 12_000)])
+def test_models_that_read_rightly_change_no_answer_and_stay_in_bounds(
+    world: World, mode: str, most_tokens: int
+) -> None:
+    sizes: list[int] = []
+    assert world.played(mode, Oracle, sizes) == world.criteria
+    assert max(sizes) / BYTES_PER_TOKEN <= most_tokens
 
 
 @pytest.mark.promise("models.bad_actors")
