@@ -6,7 +6,7 @@ was sent. Nothing is kept on the server: every request carries its whole convers
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anthropic
@@ -24,7 +24,16 @@ from cda.contracts.model_client import (
     UserTurn,
 )
 from cda.llm.choice import Choice
-from cda.llm.provider import CallFault, Ending, Received, no_answer, status_fault, transport_fault
+from cda.llm.provider import (
+    BatchItem,
+    BatchResult,
+    CallFault,
+    Ending,
+    Received,
+    no_answer,
+    status_fault,
+    transport_fault,
+)
 
 PUBLIC = "https://api.anthropic.com"
 CONNECT_S = 5.0
@@ -54,10 +63,11 @@ class AnthropicProvider:
 
     async def send(self, request: ModelRequest, choice: Choice, seconds: float) -> Received:
         """Ask once. Raises CallFault."""
+        whole = body(request, choice)
+        timeout = anthropic.Timeout(seconds, connect=min(CONNECT_S, seconds))
         fault: CallFault
         try:
-            timeout = anthropic.Timeout(seconds, connect=min(CONNECT_S, seconds))
-            message = await self._sdk.messages.create(**body(request, choice), timeout=timeout)
+            message = await self._sdk.messages.create(**whole, timeout=timeout)
             got = received(message)
             if got is not None:
                 return got
@@ -91,6 +101,49 @@ class AnthropicProvider:
             fault = _fault(caught)
         if fault is not None:
             raise fault
+
+    def body(self, request: ModelRequest, choice: Choice) -> Mapping[str, Any]:
+        """What is sent for a question."""
+        return body(request, choice)
+
+    async def make_batch(self, items: Sequence[BatchItem]) -> str:
+        """The name of a new batch. Raises CallFault."""
+        wanted: list[Any] = [{"custom_id": item.item_id, "params": body(item.request, item.choice)} for item in items]
+        fault: CallFault
+        try:
+            return (await self._sdk.messages.batches.create(requests=wanted)).id
+        except Exception as caught:  # the library's own boundary
+            fault = _fault(caught)
+        raise fault
+
+    async def batch_ended(self, name: str) -> bool:
+        """Whether every question of a batch has come to an end. Raises CallFault."""
+        fault: CallFault
+        try:
+            return (await self._sdk.messages.batches.retrieve(name)).processing_status == "ended"
+        except Exception as caught:  # the library's own boundary
+            fault = _fault(caught)
+        raise fault
+
+    async def batches(self) -> list[tuple[str, int, bool]]:
+        """The account's newest batches: name, questions, whether ended. Raises CallFault."""
+        fault: CallFault
+        try:
+            page = await self._sdk.messages.batches.list(limit=100)
+            return [(one.id, _count(one.request_counts), one.processing_status == "ended") for one in page.data]
+        except Exception as caught:  # the library's own boundary
+            fault = _fault(caught)
+        raise fault
+
+    async def batch_results(self, name: str) -> list[BatchResult]:
+        """What came of a batch that has ended. Raises CallFault."""
+        fault: CallFault
+        try:
+            lines = await self._sdk.messages.batches.results(name)
+            return [_result(line) async for line in lines]
+        except Exception as caught:  # the library's own boundary
+            fault = _fault(caught)
+        raise fault
 
     async def close(self) -> None:
         """Free the connections."""
@@ -192,6 +245,27 @@ def _mapping(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise TypeError("arguments are an object")
     return value
+
+
+def _count(counts: anthropic.types.messages.MessageBatchRequestCounts) -> int:
+    return counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
+
+
+def _result(line: Any) -> BatchResult:
+    """One line of a batch's results. Only what succeeded is paid."""
+    match line.result.type:
+        case "succeeded":
+            got = received(line.result.message)
+            return BatchResult(line.custom_id, got, None if got is not None else no_answer())
+        case "errored":
+            word = str(line.result.error.error.type)
+            kind = FailureKind.REJECTED if word == "invalid_request_error" else FailureKind.UNREACHABLE
+            detail = f"the batch says {word}" if word.replace("_", "").isalpha() else "the batch says that it failed"
+        case "expired":
+            kind, detail = FailureKind.TIMED_OUT, "the batch expired before this question was asked"
+        case _:
+            kind, detail = FailureKind.UNREACHABLE, "the batch was cancelled before this question was asked"
+    return BatchResult(line.custom_id, None, CallFault(kind, detail))
 
 
 def _fault(error: Exception) -> CallFault:

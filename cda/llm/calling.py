@@ -30,7 +30,16 @@ from cda.llm.background import Background
 from cda.llm.choice import Choice
 from cda.llm.pacing import Closed, NoTurn, Pacing
 from cda.llm.prices import Prices
-from cda.llm.provider import CallFault, Ending, ModelProvider, Received, most_used, transport_fault
+from cda.llm.provider import (
+    BatchProvider,
+    CallFault,
+    CountingProvider,
+    Ending,
+    ModelProvider,
+    Received,
+    most_used,
+    transport_fault,
+)
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 LOOK_S = 15.0
@@ -52,14 +61,14 @@ class ProviderClient:
     ) -> None:
         for choice in choices.values():
             prices.of(choice.name)  # a cap in money is no cap over a model without a price
-        self._choices, self._providers, self._prices = choices, providers, prices
+        self._choices, self._providers, self.prices = choices, providers, prices
         self._tries, self._first_wait_s = tries, first_wait_s
-        self._loop = Background()
+        self.background = Background()
         self.pacing = Pacing(most)
 
     def ask(self, request: ModelRequest, meter: RunMeter) -> ModelReply:
         """Answer within the meter's time and the role's. Raises ModelFailure; see `ModelClient`."""
-        asking = _Asking(request, self._choice(request.role), meter, self._prices)
+        asking = _Asking(request, self.choice(request.role), meter, self.prices)
         repairs = self._provider(asking.choice).repairs
         while True:
             received = self._received(asking)
@@ -73,14 +82,36 @@ class ProviderClient:
 
     def describe(self, role: str) -> str:
         """The model that answers for a role, as "provider:id"."""
-        return self._choice(role).name
+        return self.choice(role).name
+
+    def count(self, request: ModelRequest) -> int:
+        """Input tokens of a request as its provider counts them, without asking or paying. Raises UnavailableError."""
+        choice = self.choice(request.role)
+        provider = self._provider(choice)
+        if not isinstance(provider, CountingProvider):
+            raise UnavailableError(f"{choice.name}: its provider counts nothing before it is asked")
+        fault: CallFault
+        try:
+            return self.background.run(provider.count(request, choice), LOOK_S)
+        except CallFault as caught:
+            fault = caught
+        except TimeoutError as caught:
+            fault = transport_fault(caught)
+        raise UnavailableError(f"{choice.name}: {fault.detail}; {_REMEDIES[choice.provider](fault.kind)}")
+
+    def batch_provider(self) -> BatchProvider:
+        """The provider that takes batches. Raises UnavailableError when no chosen model is of one."""
+        for provider in self._providers.values():
+            if isinstance(provider, BatchProvider):
+                return provider
+        raise UnavailableError("batches are Anthropic's; set CDA_MODEL=anthropic:ID")
 
     def look(self) -> None:
         """See that every chosen model is there and takes the key, without paying. Raises UnavailableError, one line."""
         for choice in sorted({choice.name: choice for choice in self._choices.values()}.values(), key=lambda c: c.name):
             fault: CallFault | None = None
             try:
-                self._loop.run(self._provider(choice).look(choice.model), LOOK_S)
+                self.background.run(self._provider(choice).look(choice.model), LOOK_S)
             except CallFault as caught:
                 fault = caught
             except TimeoutError as caught:
@@ -90,18 +121,19 @@ class ProviderClient:
 
     def pending(self) -> int:
         """Requests under way."""
-        return self._loop.pending()
+        return self.background.pending()
 
     def close(self) -> None:
         """Cancel what is in flight and free what is held."""
         self.pacing.close()
-        self._loop.close(self._wound_up())
+        self.background.close(self._wound_up())
 
     async def _wound_up(self) -> None:
         for provider in self._providers.values():
             await provider.close()
 
-    def _choice(self, role: str) -> Choice:
+    def choice(self, role: str) -> Choice:
+        """The model of a role and its use. Raises UnavailableError for a role without one."""
         if role not in self._choices:
             raise UnavailableError(f"no model is chosen for the role {role}; set CDA_MODEL or CDA_MODEL_{role.upper()}")
         return self._choices[role]
@@ -147,7 +179,7 @@ class ProviderClient:
                     raise NoTurn
                 sent = self._provider(asking.choice).send(asking.request, asking.choice, seconds)
                 try:
-                    received = self._loop.run(sent, seconds)
+                    received = self.background.run(sent, seconds)
                 except CallFault as fault:
                     if fault.kind is FailureKind.OVERLOADED:
                         self.pacing.pushed_back(began, fault.wait_s or 0.0)
