@@ -63,10 +63,11 @@ class AnthropicProvider:
 
     async def send(self, request: ModelRequest, choice: Choice, seconds: float) -> Received:
         """Ask once. Raises CallFault."""
+        whole = body(request, choice)
+        timeout = anthropic.Timeout(seconds, connect=min(CONNECT_S, seconds))
         fault: CallFault
         try:
-            timeout = anthropic.Timeout(seconds, connect=min(CONNECT_S, seconds))
-            message = await self._sdk.messages.create(**body(request, choice), timeout=timeout)
+            message = await self._sdk.messages.create(**whole, timeout=timeout)
             got = received(message)
             if got is not None:
                 return got

@@ -48,10 +48,13 @@ class Background:
         if again or loop is None or thread is None:
             last.close()
             return
-        asyncio.run_coroutine_threadsafe(_wound_up(last), loop).result(2 * GRACE_S)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(GRACE_S)
-        loop.close()
+        try:
+            asyncio.run_coroutine_threadsafe(_wound_up(last), loop).result(2 * GRACE_S)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(GRACE_S)
+            if not thread.is_alive():
+                loop.close()
 
     def _running(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:

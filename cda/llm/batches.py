@@ -47,6 +47,7 @@ class BatchClient:
     def __init__(self, client: ProviderClient, journal: Path) -> None:
         self._client = client
         self._journal = _Journal(journal)
+        self._unread = self._journal.ended()
         self._lock = Lock()
         self._wanted: dict[str, BatchItem] = {}
         self._results: dict[str, BatchResult] = {}
@@ -70,7 +71,9 @@ class BatchClient:
         return self._replied(item, result, meter)
 
     def send(self) -> int:
-        """Send what waits, but for what has come meanwhile or is in a batch under way; how many questions went out."""
+        """Send what waits, but for what a batch of the journal answered or holds; how many questions went out."""
+        self._found_again()
+        self.load()
         with self._lock:
             held = self._journal.under_way() | set(self._results)
             items = [item for key, item in sorted(self._wanted.items()) if key not in held]
@@ -82,6 +85,7 @@ class BatchClient:
     def poll(self) -> bool:
         """Collect what has ended; whether every batch has. Raises UnavailableError when the service cannot tell."""
         self._found_again()
+        self.load()
         for name in self._journal.open():
             if not self._run(self._provider.batch_ended(name)):
                 continue
@@ -95,9 +99,10 @@ class BatchClient:
         return not self._journal.open()
 
     def load(self) -> int:
-        """Read again what batches of the journal that have ended came to; how many answers there are."""
-        for name in self._journal.ended():
-            self._collected(self._run(self._provider.batch_results(name)))
+        """Read, once, what the batches came to that had ended before this process began; how many answers there are."""
+        while self._unread:
+            self._collected(self._run(self._provider.batch_results(self._unread[-1])))
+            self._unread.pop()
         return len(self._results)
 
     def describe(self, role: str) -> str:
@@ -134,8 +139,8 @@ class BatchClient:
 
     def _made(self, chunk: Sequence[BatchItem]) -> None:
         ids = [item.item_id for item in chunk]
-        self._journal.note({"event": "intent", "items": ids})
         for attempt in range(TRIES):
+            self._journal.note({"event": "intent", "items": ids})
             try:
                 name = self._run(self._provider.make_batch(chunk), again=False)
             except CallFault as fault:

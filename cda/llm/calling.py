@@ -30,7 +30,16 @@ from cda.llm.background import Background
 from cda.llm.choice import Choice
 from cda.llm.pacing import Closed, NoTurn, Pacing
 from cda.llm.prices import Prices
-from cda.llm.provider import BatchProvider, CallFault, Ending, ModelProvider, Received, most_used, transport_fault
+from cda.llm.provider import (
+    BatchProvider,
+    CallFault,
+    CountingProvider,
+    Ending,
+    ModelProvider,
+    Received,
+    most_used,
+    transport_fault,
+)
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 LOOK_S = 15.0
@@ -74,6 +83,21 @@ class ProviderClient:
     def describe(self, role: str) -> str:
         """The model that answers for a role, as "provider:id"."""
         return self.choice(role).name
+
+    def count(self, request: ModelRequest) -> int:
+        """Input tokens of a request as its provider counts them, without asking or paying. Raises UnavailableError."""
+        choice = self.choice(request.role)
+        provider = self._provider(choice)
+        if not isinstance(provider, CountingProvider):
+            raise UnavailableError(f"{choice.name}: its provider counts nothing before it is asked")
+        fault: CallFault
+        try:
+            return self.background.run(provider.count(request, choice), LOOK_S)
+        except CallFault as caught:
+            fault = caught
+        except TimeoutError as caught:
+            fault = transport_fault(caught)
+        raise UnavailableError(f"{choice.name}: {fault.detail}; {_REMEDIES[choice.provider](fault.kind)}")
 
     def batch_provider(self) -> BatchProvider:
         """The provider that takes batches. Raises UnavailableError when no chosen model is of one."""

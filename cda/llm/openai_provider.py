@@ -53,10 +53,9 @@ class OpenAIProvider:
             api_key=key or "none",
             base_url=base_url or PUBLIC,
             max_retries=0,
-            organization="",
-            project="",
             webhook_secret="",
         )
+        self._sdk.organization = self._sdk.project = None  # the environment is read by settings alone
 
     async def send(self, request: ModelRequest, choice: Choice, seconds: float) -> Received:
         """Ask once; a server that refuses the schema is asked anew by tool. Raises CallFault."""
@@ -71,10 +70,10 @@ class OpenAIProvider:
         return answered
 
     async def _sent(self, request: ModelRequest, choice: Choice, seconds: float, *, by_tool: bool) -> Received:
+        whole = body(request, choice, by_tool=by_tool, public=self._public)
+        timeout = openai.Timeout(seconds, connect=min(CONNECT_S, seconds))
         fault: CallFault
         try:
-            timeout = openai.Timeout(seconds, connect=min(CONNECT_S, seconds))
-            whole = body(request, choice, by_tool=by_tool, public=self._public)
             got = received(await self._sdk.chat.completions.create(**whole, timeout=timeout))
             if got is not None:
                 return got
@@ -140,7 +139,22 @@ def body(request: ModelRequest, choice: Choice, *, by_tool: bool, public: bool) 
 def _schema(answer: type[BaseModel]) -> dict[str, Any]:
     """The answer's contract as a strict function; every field required, as strict schemas must be."""
     function = dict(openai.pydantic_function_tool(answer, name=ANSWER)["function"])
-    return {"name": ANSWER, "parameters": function["parameters"], "strict": True}
+    return {"name": ANSWER, "parameters": _plain(function["parameters"]), "strict": True}
+
+
+def _plain(schema: Any) -> Any:
+    """The schema without what strict schemas do not take: defaults, and choices by discriminator."""
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: value for name, value in schema.items() if name not in ("default", "discriminator")}
+    if "oneOf" in kept:
+        kept["anyOf"] = kept.pop("oneOf")
+    for name, value in kept.items():
+        fields = name in ("properties", "$defs") and isinstance(value, dict)
+        kept[name] = {key: _plain(inner) for key, inner in value.items()} if fields else _plain(value)
+    return kept
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -1,8 +1,13 @@
 """From settings to a client. Only here is it decided which library is imported."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
 
-from cda.errors import UnavailableError
+from pydantic import SecretStr
+
+from cda.errors import UnavailableError, UsageError
+from cda.llm.batches import BatchClient
 from cda.llm.calling import ProviderClient
 from cda.llm.choice import Choice, choose
 from cda.llm.prices import read_prices
@@ -33,6 +38,16 @@ def open_model_client(settings: Settings, *, look: bool = True) -> ProviderClien
     return client
 
 
+def open_batches(settings: Settings, journal: Path) -> BatchClient:
+    """A client whose answers come from batches, going on with what the journal says. Raises as `open_model_client`."""
+    client = open_model_client(settings)
+    try:
+        return BatchClient(client, journal)
+    except BaseException:
+        client.close()
+        raise
+
+
 def _providers(settings: Settings, choices: Mapping[str, Choice]) -> dict[str, ModelProvider]:
     used = sorted({choice.provider for choice in choices.values()})
     return {name: _anthropic(settings) if name == "anthropic" else _openai(settings) for name in used}
@@ -45,7 +60,8 @@ def _anthropic(settings: Settings) -> ModelProvider:
         from cda.llm.anthropic_provider import AnthropicProvider
     except ImportError:
         raise UnavailableError("Anthropic's library is not installed; install the extra `anthropic`") from None
-    return AnthropicProvider(settings.anthropic_api_key.get_secret_value(), settings.anthropic_base_url)
+    key = _key("ANTHROPIC_API_KEY", settings.anthropic_api_key)
+    return AnthropicProvider(key, _address("ANTHROPIC_BASE_URL", settings.anthropic_base_url))
 
 
 def _openai(settings: Settings) -> ModelProvider:
@@ -55,5 +71,22 @@ def _openai(settings: Settings) -> ModelProvider:
         from cda.llm.openai_provider import OpenAIProvider
     except ImportError:
         raise UnavailableError("OpenAI's library is not installed; install the extra `openai`") from None
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else ""
-    return OpenAIProvider(key, settings.openai_base_url)
+    key = _key("OPENAI_API_KEY", settings.openai_api_key) if settings.openai_api_key else ""
+    return OpenAIProvider(key, _address("OPENAI_BASE_URL", settings.openai_base_url))
+
+
+def _key(variable: str, key: SecretStr) -> str:
+    text = key.get_secret_value()
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise UsageError(f"{variable} holds a character that no key has")
+    return text
+
+
+def _address(variable: str, url: str | None) -> str | None:
+    try:
+        good = url is None or (urlsplit(url).hostname is not None and urlsplit(url).port != 0)
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(f"{variable} is no address: http(s)://HOST[:PORT][/PATH]")
+    return url

@@ -6,7 +6,7 @@ however many requests it hits; as many good answers as the limit is wide raise i
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Condition
+from threading import Condition, Event
 from time import monotonic
 
 CUT = 0.8
@@ -31,7 +31,7 @@ class Pacing:
         self._clock, self._turn = clock, Condition()
         self._in_flight = self._good = 0
         self._not_before = self._cut_at = float("-inf")
-        self._closed = False
+        self._closed = Event()
 
     @property
     def limit(self) -> int:
@@ -44,7 +44,7 @@ class Pacing:
         with self._turn:
             while True:
                 now = self._clock()
-                if self._closed:
+                if self._closed.is_set():
                     raise Closed
                 if now >= deadline:
                     raise NoTurn
@@ -58,7 +58,7 @@ class Pacing:
         finally:
             with self._turn:
                 self._in_flight -= 1
-                self._turn.notify()
+                self._turn.notify_all()  # all: the one that woke first may be at its deadline
 
     def pushed_back(self, began: float, wait_s: float) -> None:
         """A request that began then was pushed back, and the service asks for a wait."""
@@ -75,16 +75,15 @@ class Pacing:
             self._good += 1
             if self._good >= self._limit and self._limit < self._most:
                 self._limit, self._good = self._limit + 1, 0
-                self._turn.notify()
+                self._turn.notify_all()
 
     def sleep(self, seconds: float) -> None:
         """Wait without a place. Raises Closed when closed meanwhile."""
-        with self._turn:
-            if self._turn.wait_for(lambda: self._closed, timeout=seconds):
-                raise Closed
+        if self._closed.wait(seconds):
+            raise Closed
 
     def close(self) -> None:
         """Give no more turns and wake all who wait."""
+        self._closed.set()
         with self._turn:
-            self._closed = True
             self._turn.notify_all()

@@ -71,6 +71,15 @@ class ModelProvider(Protocol):
         ...
 
 
+@runtime_checkable
+class CountingProvider(Protocol):
+    """A provider that counts without answering."""
+
+    async def count(self, request: ModelRequest, choice: Choice) -> int:
+        """Input tokens of a request. Raises CallFault."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BatchItem:
     """One question of a batch; `item_id` is a digest of its key and of everything that is sent."""
@@ -120,7 +129,7 @@ def most_used(request: ModelRequest, choice: Choice) -> Usage:
     parts += [tool.schema for tool in request.tools]
     parts += [_words(turn) for turn in request.turns]
     parts += [request.answer.model_json_schema()] if request.answer else []
-    size = len(json.dumps(parts, ensure_ascii=False, default=_plain).encode())
+    size = len(json.dumps(parts, ensure_ascii=False, default=_plain).encode(errors="replace"))
     return Usage(input=size // BYTES_PER_TOKEN + 1, output=choice.max_tokens)
 
 
@@ -155,18 +164,20 @@ def status_fault(status: int, word: str, headers: Mapping[str, str]) -> CallFaul
             return CallFault(FailureKind.OVERLOADED, said, again=again, wait_s=wait)
         case 408 | 409:
             return CallFault(FailureKind.UNREACHABLE, said, again=again, wait_s=wait)
-        case _ if status >= 500:
-            return CallFault(FailureKind.UNREACHABLE, said, again=again, lost=True, wait_s=wait)
+        case _ if status >= 500:  # a gateway's words hide what became of the request behind it
+            lost = status in (502, 504) or status >= 520
+            return CallFault(FailureKind.UNREACHABLE, said, again=again, lost=lost, wait_s=wait)
         case _:
             return CallFault(FailureKind.REJECTED, said)
 
 
 def transport_fault(error: BaseException) -> CallFault:
-    """The fault of a connection that failed, by the names of its causes: only a connection that never came about is
-    surely unpaid."""
+    """The fault of a connection that failed, by the names of its causes: what never came about is surely unpaid."""
     names = {type(cause).__name__ for cause in _causes(error)}
     if names & {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}:
         return CallFault(FailureKind.UNREACHABLE, "the service cannot be reached", again=True)
+    if names & {"UnicodeEncodeError", "LocalProtocolError", "InvalidURL"}:
+        return CallFault(FailureKind.REJECTED, "the request cannot be put on the wire")
     if names & {"TimeoutError", "ReadTimeout", "WriteTimeout", "APITimeoutError"}:
         return CallFault(FailureKind.TIMED_OUT, "the service did not answer in time", again=True, lost=True)
     if names & {"JSONDecodeError", "UnicodeDecodeError", "DecodingError", "APIResponseValidationError"}:

@@ -75,7 +75,7 @@ GOOD = Said(answer={"facts": [{"name": "insulin", "months": 8}]})
 
 
 class ModelClientConformance:
-    @pytest.mark.promise("models.answer")
+    @pytest.mark.promise("clients.answer")
     def test_an_answer_satisfies_its_contract_and_is_recorded_once(
         self, client: Callable[[Actor], ModelClient]
     ) -> None:
@@ -89,7 +89,7 @@ class ModelClientConformance:
         assert reply.call.usd > Decimal(0)
         assert not reply.call.estimated
 
-    @pytest.mark.promise("models.data_apart")
+    @pytest.mark.promise("clients.data_apart")
     def test_static_text_is_the_system_s_and_turns_are_the_user_s(self, client: Callable[[Actor], ModelClient]) -> None:
         heard: list[Body] = []
 
@@ -101,12 +101,12 @@ class ModelClientConformance:
         assert static_of(heard[0]) == STATIC
         assert data_of(heard[0]) == {"note": "canary-7291 has used insulin for 8 months"}
 
-    @pytest.mark.promise("models.answer")
+    @pytest.mark.promise("clients.answer")
     def test_without_a_contract_the_text_comes_as_it_is(self, client: Callable[[Actor], ModelClient]) -> None:
         reply = client(lambda _: Said(text="ça va — 40°")).ask(asked(answer=None), UnlimitedMeter())
         assert (reply.turn.text, reply.turn.calls, reply.answer) == ("ça va — 40°", (), None)
 
-    @pytest.mark.promise("models.tools")
+    @pytest.mark.promise("clients.tools")
     def test_calls_of_tools_are_answered_within_one_conversation(self, client: Callable[[Actor], ModelClient]) -> None:
         def actor(body: Body) -> Said:
             got = results_of(body)
@@ -129,7 +129,7 @@ class ModelClientConformance:
         assert [fact.name for fact in last.answer.facts] == ["text 0", "text 1"]
         assert len(meter.calls) == 2
 
-    @pytest.mark.promise("models.typed")
+    @pytest.mark.promise("clients.typed")
     @pytest.mark.parametrize(
         ("said", "kind"),
         [
@@ -153,7 +153,7 @@ class ModelClientConformance:
         assert "canary" not in repr(caught.value) + repr(meter.calls)
         assert "qualifies" not in repr(caught.value)
 
-    @pytest.mark.promise("models.metered")
+    @pytest.mark.promise("clients.metered")
     def test_a_meter_that_admits_no_more_stops_the_next_question(self, client: Callable[[Actor], ModelClient]) -> None:
         heard: list[Body] = []
 
@@ -167,7 +167,7 @@ class ModelClientConformance:
             asking.ask(asked(), meter)
         assert len(heard) == 1
 
-    @pytest.mark.promise("models.threads")
+    @pytest.mark.promise("clients.threads")
     def test_threads_get_their_own_answers(self, client: Callable[[Actor], ModelClient]) -> None:
         def actor(body: Body) -> Said:
             return Said(answer={"facts": [{"name": data_of(body)["who"], "months": 1}]})
@@ -188,14 +188,14 @@ class ModelClientConformance:
         assert not any(thread.is_alive() for thread in threads)
         assert wrong == []
 
-    @pytest.mark.promise("models.describe")
+    @pytest.mark.promise("clients.describe")
     def test_a_client_says_which_model_answers(self, client: Callable[[Actor], ModelClient]) -> None:
         asking = client(lambda _: GOOD)
         reply = asking.ask(asked(), UnlimitedMeter())
         assert asking.describe("extractor") == reply.call.model
         assert ":" in reply.call.model
 
-    @pytest.mark.promise("models.closed")
+    @pytest.mark.promise("clients.closed")
     def test_a_closed_client_asks_nothing_and_closes_twice(self, client: Callable[[Actor], ModelClient]) -> None:
         asking = client(lambda _: GOOD)
         asking.close()

@@ -47,8 +47,9 @@ def _strict(schema: Any) -> None:
         closed = schema.get("additionalProperties") is False
         if not closed or set(schema.get("required", [])) != set(schema.get("properties", {})):
             raise ChatRefused(400, "invalid_json_schema", "objects are closed and every property is required")
-    if "default" in schema:
-        raise ChatRefused(400, "invalid_json_schema", "default is not permitted")
+    for word in ("default", "oneOf", "discriminator"):
+        if word in schema:
+            raise ChatRefused(400, "invalid_json_schema", f"{word} is not permitted")
     for inner in [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values()]:
         _strict(inner)
     for inner in [*schema.get("anyOf", []), *schema.get("allOf", []), schema.get("items")]:

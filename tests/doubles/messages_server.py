@@ -176,6 +176,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, path: str, body: bytes) -> None:
         service = self.service
         fault = service.take_fault(path)
+        if service.closing.is_set():
+            self.close_connection = True
+            return
         if path in ASKING and service.latency_s:
             service.closing.wait(service.latency_s)
         kind = fault.kind if fault else None

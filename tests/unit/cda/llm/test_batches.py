@@ -7,23 +7,17 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from conformance.model_client import GOOD, NOTE, Facts, asked
+from conformance.model_client import NOTE, Facts, asked
 from doubles.messages_server import Fault, ModelDouble
+from model_world import ANTHROPIC, settings_for
 
 from cda.contracts.model_client import FailureKind, ModelFailure, UnlimitedMeter
 from cda.errors import UnavailableError, UsageError
 from cda.llm.batches import BatchClient, Pending
 from cda.llm.opening import open_model_client
-from cda.settings import Settings
 
 KEYS = tuple(f"case-{number}#1" for number in range(5))
 BATCHES = "/v1/messages/batches"
-
-
-@pytest.fixture
-def double() -> Iterator[ModelDouble]:
-    with ModelDouble(lambda _: GOOD) as running:
-        yield running
 
 
 @pytest.fixture
@@ -32,9 +26,7 @@ def start(double: ModelDouble, tmp_path: Path) -> Iterator[Callable[[], BatchCli
     made: list[BatchClient] = []
 
     def started() -> BatchClient:
-        settings = Settings(
-            CDA_MODEL="anthropic:claude-sonnet-5", ANTHROPIC_API_KEY=double.key, ANTHROPIC_BASE_URL=double.url
-        )  # type: ignore[call-arg]
+        settings = settings_for(double, ANTHROPIC)
         made.append(BatchClient(open_model_client(settings, look=False), tmp_path / "batches.jsonl"))
         return made[-1]
 
@@ -54,7 +46,7 @@ def made(double: ModelDouble) -> list[int]:
     return [len(batch.requests) for batch in double.batches.made]
 
 
-@pytest.mark.promise("models.batch")
+@pytest.mark.promise("clients.batch")
 def test_a_batch_answers_every_question_at_half_the_price(
     double: ModelDouble, start: Callable[[], BatchClient]
 ) -> None:
@@ -71,7 +63,7 @@ def test_a_batch_answers_every_question_at_half_the_price(
     assert len(meter.calls) == len(KEYS)
 
 
-@pytest.mark.promise("models.batch_resumed")
+@pytest.mark.promise("clients.batch_resumed")
 def test_a_killed_process_finds_its_batch_and_sends_nothing_twice(
     double: ModelDouble, start: Callable[[], BatchClient]
 ) -> None:
@@ -86,13 +78,14 @@ def test_a_killed_process_finds_its_batch_and_sends_nothing_twice(
     while not second.poll():
         pass
     third = start()
-    assert third.load() == len(KEYS)
+    want(third, *KEYS)
+    assert third.send() == 0
     for client in (second, third):
         assert isinstance(client.ask(asked(key=KEYS[0]), UnlimitedMeter()).answer, Facts)
     assert made(double) == [5]
 
 
-@pytest.mark.promise("models.batch_resumed")
+@pytest.mark.promise("clients.batch_resumed")
 @pytest.mark.parametrize("kind", ["cut", "and_the_look_for_it_fails"])
 def test_a_batch_whose_answer_was_lost_is_found_again_and_not_sent_twice(
     double: ModelDouble, start: Callable[[], BatchClient], kind: str
@@ -106,7 +99,6 @@ def test_a_batch_whose_answer_was_lost_is_found_again_and_not_sent_twice(
             client.send()
         client = start()
         want(client, *KEYS)
-    client.poll()
     client.send()
     while not client.poll():
         pass
@@ -114,7 +106,7 @@ def test_a_batch_whose_answer_was_lost_is_found_again_and_not_sent_twice(
     assert made(double) == [5]
 
 
-@pytest.mark.promise("models.batch_resumed")
+@pytest.mark.promise("clients.batch_resumed")
 def test_a_strangers_batch_of_the_same_size_is_not_taken_for_ours(
     double: ModelDouble, start: Callable[[], BatchClient], tmp_path: Path
 ) -> None:
@@ -133,7 +125,7 @@ def test_a_strangers_batch_of_the_same_size_is_not_taken_for_ours(
     assert made(double) == [2, 1]
 
 
-@pytest.mark.promise("models.batch_failed")
+@pytest.mark.promise("clients.batch_failed")
 def test_what_expired_or_failed_is_a_typed_failure_without_cost_and_can_be_asked_again(
     double: ModelDouble, start: Callable[[], BatchClient]
 ) -> None:
@@ -165,7 +157,7 @@ def test_what_expired_or_failed_is_a_typed_failure_without_cost_and_can_be_asked
     assert made(double) == [5, 3]
 
 
-@pytest.mark.promise("models.batch_journal")
+@pytest.mark.promise("clients.batch_journal")
 def test_the_journal_of_batches_holds_no_word_of_a_question_an_answer_or_a_key(
     double: ModelDouble, start: Callable[[], BatchClient], tmp_path: Path
 ) -> None:
@@ -182,7 +174,7 @@ def test_the_journal_of_batches_holds_no_word_of_a_question_an_answer_or_a_key(
         assert word not in written
 
 
-@pytest.mark.promise("models.batch_journal")
+@pytest.mark.promise("clients.batch_journal")
 def test_a_journal_with_a_cut_last_line_goes_on_and_a_broken_one_is_refused(
     double: ModelDouble, start: Callable[[], BatchClient], tmp_path: Path
 ) -> None:
