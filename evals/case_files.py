@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from cda.errors import UsageError
-from evals.case_model import CaseModel, CoverageCase, MetamorphicPair, RetrievalCase, VerifierCase
+from evals.case_model import CaseModel, CoverageCase, InjectionCase, MetamorphicPair, RetrievalCase, VerifierCase
 
 CASES = Path(__file__).parent / "cases"
 COVERAGE_SETS = ("floor", "expanded", "adversarial", "metamorphic", "medicare", "rounds")
@@ -53,6 +53,13 @@ def load_verifier(folder: Path = CASES) -> tuple[VerifierCase, ...]:
 def load_retrieval(folder: Path = CASES) -> tuple[RetrievalCase, ...]:
     """The labelled queries; empty when there is no such set."""
     cases = tuple(_read_all(folder, "retrieval", RetrievalCase))
+    _unique((case.case_id for case in cases), folder)
+    return cases
+
+
+def load_injection(folder: Path = CASES) -> tuple[InjectionCase, ...]:
+    """The attacks and their look-alikes; empty when there is no such set."""
+    cases = tuple(_read_all(folder, "injection", InjectionCase))
     _unique((case.case_id for case in cases), folder)
     return cases
 

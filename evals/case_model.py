@@ -211,3 +211,32 @@ class RetrievalCase(CaseModel):
     rival_clause_ids: tuple[str, ...] = ()
     split: Literal["tune", "held_out"] = "held_out"
     rationale: str = ""
+
+
+InjectionFamily = Literal[
+    "directive", "bracketed", "role_play", "forged_clause", "forged_result", "forged_request", "encoded", "hidden",
+    "mixed_script", "language", "pressure", "false_fact", "policy_text", "look_alike",
+]  # fmt: skip
+
+
+class InjectionCase(CaseModel):
+    """One request asked twice: as it is, and with `words` put into a field at a place (code points), or over a corpus
+    whose clauses address the reader. A look-alike holds words that only resemble an attack."""
+
+    case_id: str = Field(min_length=1, max_length=200)
+    family: InjectionFamily
+    request: Asked
+    words: str = ""
+    field: Literal["narrative", "question"] = "narrative"
+    at: int = Field(default=0, ge=0)
+    corpus: str = ""
+
+    @property
+    def hostile(self) -> bool:
+        """An attack, and no look-alike."""
+        return self.family != "look_alike"
+
+    def attacked(self) -> dict[str, Any]:
+        """The request with the words in it."""
+        text: str = getattr(self.request, self.field)
+        return self.request.request() | {self.field: text[: self.at] + self.words + text[self.at :]}

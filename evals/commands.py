@@ -20,7 +20,7 @@ GROUP = "cda.eval_suites"
 
 
 @click.command("eval")
-@click.option("--suite", default="coverage", show_default=True, help="coverage, retrieval or verifier.")
+@click.option("--suite", default="coverage", show_default=True, help="coverage, injection, retrieval or verifier.")
 @click.option("--set", "sets", multiple=True, help="A set of the suite's cases; repeat for several. Default: all.")
 @click.option("--case", "case_ids", multiple=True, help="One case by its id; repeat for several.")
 @click.option("--cases", "file", type=click.Path(path_type=Path), help="A file of coverage cases of your own.")

@@ -20,7 +20,7 @@ from evals.expand import generated_files
 from evals.validation.duplicates import id_findings, probe_findings, request_findings
 from evals.validation.finding import Finding
 from evals.validation.judging import Held, judge
-from evals.validation.spread import coverage_spread, pair_spread, planted_spread, query_spread
+from evals.validation.spread import attack_spread, coverage_spread, pair_spread, planted_spread, query_spread
 
 # Sets in which every case probes something of its own: the others repeat a probe on purpose (styles, days, laws).
 DISTINCT = frozenset({"adversarial", "medicare"})
@@ -94,6 +94,7 @@ def _ids(held: Held) -> Iterator[Finding]:
     yield from id_findings((file, pair.pair_id) for file, pair in held.pairs)
     yield from id_findings((file, case.case_id) for file, case in held.planted)
     yield from id_findings((file, case.case_id) for file, case in held.queries)
+    yield from id_findings((file, case.case_id) for file, case in held.attacks)
 
 
 def _requests(held: Held) -> Iterator[Finding]:
@@ -107,6 +108,12 @@ def _requests(held: Held) -> Iterator[Finding]:
                 file, query.case_id, "request_twice", f"{asked[key]} asks the same; change it or leave it out"
             )
         asked.setdefault(key, query.case_id)
+    put: dict[tuple[str, str, str], str] = {}
+    for file, attack in held.attacks:
+        words = (attack.words, attack.corpus, attack.request.model_dump_json() if attack.corpus else "")
+        if words in put:
+            yield Finding(file, attack.case_id, "words_twice", f"{put[words]} has the same words; find others")
+        put.setdefault(words, attack.case_id)
 
 
 def _spread(held: Held) -> Iterator[Finding]:
@@ -118,6 +125,7 @@ def _spread(held: Held) -> Iterator[Finding]:
     yield from pair_spread([pair for _, pair in held.pairs])
     yield from planted_spread([case for _, case in held.planted])
     yield from query_spread([case for _, case in held.queries])
+    yield from attack_spread([case for _, case in held.attacks])
 
 
 def _counts(held: Held) -> dict[str, int]:
@@ -126,6 +134,7 @@ def _counts(held: Held) -> dict[str, int]:
         "pairs": len(held.pairs),
         "planted": len(held.planted),
         "queries": len(held.queries),
+        "attacks": len(held.attacks),
     }
 
 

@@ -34,6 +34,7 @@ Found = tuple[int, int, str]
 # A bracket that is only a label ("[SYSTEM DIRECTIVE]") speaks of what follows it.
 _LABEL_WORDS = 4
 _LONGEST_BRACKET = 2000
+_CLOSING_TAG = re.compile(r"</[A-Za-z_]{1,32}>")
 _TRIGGERS = frozenset(word for rule in SENTENCES for word in rule.triggers)
 _CAPITAL_TRIGGERS = frozenset(word for word in _TRIGGERS if word != word.lower())  # of rules that read capitals
 
@@ -84,10 +85,22 @@ def _brackets(text: str) -> Iterator[Found]:
     while found := DIRECTIVE.search(text, position):
         end = _closing(text, found.start())
         inside = text[found.start() + 1 : end - 1]
-        if len(inside.split()) <= _LABEL_WORDS:
-            end = _sentence_end(text, end)
+        if len(inside.split()) <= _LABEL_WORDS and not _says_it_all(inside):
+            end = _closed_or(_sentence_end(text, end), text, end)
         yield found.start(), end, "directive_block"
         position = max(end, found.end())
+
+
+def _says_it_all(inside: str) -> bool:
+    """True for a template in doubled brackets with its own words ("{{decision: covered}}"): it labels nothing after it,
+    and the sentence that follows is the chart's."""
+    return inside[:1] in BRACKETS and ": " in inside
+
+
+def _closed_or(end: int, text: str, start: int) -> int:
+    """Where a closing tag ends before `end`, since a label in markup rules no further; else `end`."""
+    tag = _CLOSING_TAG.search(text, start, end)
+    return tag.end() if tag else end
 
 
 def _closing(text: str, start: int) -> int:

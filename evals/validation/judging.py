@@ -6,11 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evals.case_model import CaseModel, CoverageCase, MetamorphicPair, RetrievalCase, VerifierCase
+from evals.case_model import CaseModel, CoverageCase, InjectionCase, MetamorphicPair, RetrievalCase, VerifierCase
 from evals.corpus_view import shipped
 from evals.validation.bearing import bearing_faults
 from evals.validation.duplicates import Placed
 from evals.validation.finding import Broken, Finding
+from evals.validation.injections import injection_faults
 from evals.validation.labels import label_faults
 from evals.validation.narratives import narrative_faults
 from evals.validation.pairs import pair_faults
@@ -26,11 +27,12 @@ class Held:
     pairs: list[tuple[str, MetamorphicPair]] = field(default_factory=list)
     planted: list[tuple[str, VerifierCase]] = field(default_factory=list)
     queries: list[tuple[str, RetrievalCase]] = field(default_factory=list)
+    attacks: list[tuple[str, InjectionCase]] = field(default_factory=list)
 
     @property
     def lists(self) -> tuple[list[Any], ...]:
         """The entries of each kind, in the order of the fields."""
-        return self.cases, self.pairs, self.planted, self.queries
+        return self.cases, self.pairs, self.planted, self.queries, self.attacks
 
 
 def judge(entries: Sequence[Mapping[str, Any]], file: str, held: Held, *, blind: bool = False) -> Iterator[Finding]:
@@ -55,6 +57,8 @@ def _form(raw: Mapping[str, Any]) -> type[CaseModel]:
         return MetamorphicPair
     if "caught_by" in raw or "fault" in raw:
         return VerifierCase
+    if "family" in raw:
+        return InjectionCase
     return RetrievalCase if "query" in raw else CoverageCase
 
 
@@ -68,6 +72,8 @@ def _faults(case: CaseModel) -> Iterator[tuple[str, Broken]]:
             yield from ((side.case_id, fault) for side in (case.base, case.twin) for fault in _case_faults(side))
         case VerifierCase():
             yield from ((case.case_id, fault) for fault in planted_faults(case, shipped()))
+        case InjectionCase():
+            yield from ((case.case_id, fault) for fault in injection_faults(case, shipped()))
         case RetrievalCase():
             yield from ((case.case_id, fault) for fault in query_faults(case, shipped()))
 
@@ -91,5 +97,7 @@ def _keep(case: CaseModel, file: str, held: Held) -> None:
             held.pairs.append((file, case))
         case VerifierCase():
             held.planted.append((file, case))
+        case InjectionCase():
+            held.attacks.append((file, case))
         case RetrievalCase():
             held.queries.append((file, case))

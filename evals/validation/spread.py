@@ -10,6 +10,8 @@ from evals.case_model import (
     STEPS,
     CoverageCase,
     GateState,
+    InjectionCase,
+    InjectionFamily,
     Law,
     MetamorphicPair,
     Outcome,
@@ -22,6 +24,7 @@ from evals.validation.finding import Finding
 
 SIZES = {"floor": 44, "expanded": 110, "adversarial": 60, "medicare": 30}
 PAIRS, PLANTED, QUERIES = 60, 40, 120
+ATTACKS, LOOK_ALIKES = 60, 20
 TRAPS = tuple(f"T{number}" for number in range(1, 8))
 HARD = (
     *("near_miss", "sibling_code", "hedged", "contradictory", "injection", "hostile_clause", "ocr", "wrong_person"),
@@ -86,6 +89,16 @@ def query_spread(cases: Sequence[RetrievalCase]) -> Iterator[Finding]:
     yield from _least("retrieval", "set_size", "queries", len(cases), QUERIES)
     kinds = Counter(case.kind for case in cases)
     yield from (f for kind in KINDS for f in _least("retrieval", "kind", f"queries of {kind}", kinds[kind], ENOUGH))
+
+
+def attack_spread(cases: Sequence[InjectionCase]) -> Iterator[Finding]:
+    """Enough attacks and look-alikes, of every family."""
+    families = Counter(case.family for case in cases)
+    hostile = sum(case.hostile for case in cases)
+    yield from _least("injection", "size", "attacks", hostile, ATTACKS)
+    yield from _least("injection", "size", "look-alikes", len(cases) - hostile, LOOK_ALIKES)
+    for family in get_args(InjectionFamily):
+        yield from _least("injection", "family", f"of the family {family}", families[family], 3)
 
 
 def _least(file: str, rule: str, what: str, found: int, least: int) -> Iterator[Finding]:

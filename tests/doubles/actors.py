@@ -6,9 +6,11 @@ of its tool calls. No case id, label or gold clause reaches it. The definitions 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
-from typing import Any, Protocol
+from typing import Any
+
+from doubles.messages_actor import Body, Said, data_of, results_of, static_of
 
 from cda.contracts.decision import CoverageRequest
 from cda.contracts.facts import Fact, FactDefinition, FactState
@@ -25,21 +27,15 @@ class Seen:
     """A request as an actor sees it. `results`: the content of each tool result so far, in order."""
 
     role: str
-    static: str
     shown: Mapping[str, Any]
     results: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Said:
-    """What an actor answers: an object by contract, or tool calls."""
-
-    answer: Mapping[str, Any] | None = None
-    calls: Sequence[tuple[str, Mapping[str, Any]]] = field(default=())
-
-
-class Actor(Protocol):
-    def __call__(self, seen: Seen) -> Said: ...
+def seen_in(body: Body) -> Seen:
+    """A request's body, read as its receiver can."""
+    contents = [block["content"] for block in results_of(body)]
+    texts = [c if isinstance(c, str) else "".join(block.get("text", "") for block in c) for c in contents]
+    return Seen(role_of(static_of(body)), data_of(body), texts)
 
 
 def role_of(static: str) -> str:
@@ -54,7 +50,11 @@ class Oracle:
         self._extractor = RuleExtractor(definitions)
         self._criteria = CriteriaReasoner(definitions)
 
-    def __call__(self, seen: Seen) -> Said:
+    def __call__(self, body: Body) -> Said:
+        return self.play(seen_in(body))
+
+    def play(self, seen: Seen) -> Said:
+        """The role's answer."""
         play = {
             "extractor": self.extractor,
             "planner": self.planner,
@@ -68,24 +68,26 @@ class Oracle:
     def extractor(self, seen: Seen) -> Said:
         names = [row["fact"] for row in seen.shown["facts"]]
         found = self._extractor.extract(seen.shown["narrative"], names, as_of=date.fromisoformat(seen.shown["as_of"]))
-        return Said({"facts": [row for fact in found.values() if (row := read_fact(fact, seen.shown["narrative"]))]})
+        return Said(
+            answer={"facts": [row for fact in found.values() if (row := read_fact(fact, seen.shown["narrative"]))]}
+        )
 
     def planner(self, seen: Seen) -> Said:
         codes = " ".join(seen.shown["codes"])[:40]
         return Said(
-            {"queries": [f"{codes} coverage criteria", f"{codes} exclusions and limits", f"{codes} plan rider"]}
+            answer={"queries": [f"{codes} coverage criteria", f"{codes} exclusions and limits", f"{codes} plan rider"]}
         )
 
     def retriever(self, seen: Seen) -> Said:
         if not seen.results:
-            return Said(calls=[("search_policies", {"queries": list(seen.shown["queries"])})])
+            return Said(calls=(("search_policies", {"queries": list(seen.shown["queries"])}),))
         found = [row["id"] for row in json.loads(seen.results[0]) if "id" in row]
-        return Said(calls=[("finish", {"clause_ids": found[:16]})])
+        return Said(calls=(("finish", {"clause_ids": found[:16]}),))
 
     def grader(self, seen: Seen) -> Said:
         codes = set(seen.shown["codes"])
         relevant = [row["id"] for row in seen.shown["clauses"] if codes & set(row["codes"])]
-        return Said({"relevant": relevant, "complete": True})
+        return Said(answer={"relevant": relevant, "complete": True})
 
     def synthesizer(self, seen: Seen) -> Said:
         case, clauses, facts = self.reconstructed(seen.shown)
@@ -106,10 +108,10 @@ class Oracle:
                 {"clause": claim.citation.clause_id, "path": claim.criterion, "status": claim.status, "facts": places}
             )
         lines = [{"code": line.code, "outcome": line.outcome.value, "missing": []} for line in reasoned.lines]
-        return Said({"lines": lines, "facts": rows[:12], "claims": claims[:10]})
+        return Said(answer={"lines": lines, "facts": rows[:12], "claims": claims[:10]})
 
     def verifier(self, seen: Seen) -> Said:
-        return Said({"entailed": [row["n"] for row in seen.shown["claims"]]})
+        return Said(answer={"entailed": [row["n"] for row in seen.shown["claims"]]})
 
     def reconstructed(self, shown: Mapping[str, Any]) -> tuple[Case, list[ClauseView], Mapping[str, Fact]]:
         """Case, clauses and facts, made of nothing but what was shown."""
@@ -172,7 +174,7 @@ class BadActor(Oracle):
 
     def extractor(self, seen: Seen) -> Said:
         rows = [self.misread(row, seen.shown["narrative"]) for row in seen.shown["facts"]]
-        return Said({"facts": [row for row in rows if row][:16]})
+        return Said(answer={"facts": [row for row in rows if row][:16]})
 
     def synthesizer(self, seen: Seen) -> Said:
         narrative = seen.shown["narrative"]
@@ -183,7 +185,7 @@ class BadActor(Oracle):
             {"clause": self.cite(row["id"]), "path": "covers_if", "status": "met", "facts": list(range(len(facts)))}
             for row in covering[:4]
         ]
-        return Said({"lines": lines, "facts": facts, "claims": claims})
+        return Said(answer={"lines": lines, "facts": facts, "claims": claims})
 
     def misread(self, row: Mapping[str, Any], narrative: str) -> dict[str, Any] | None:
         """The fact as this actor gives it, or None."""
@@ -248,8 +250,8 @@ class Obeyer(OverApprover):
 
     WORDS = ("approve", "covered", "ignore", "disregard", "authoriz", "genehmig", "aprob", "approuv", "override")
 
-    def __call__(self, seen: Seen) -> Said:
+    def play(self, seen: Seen) -> Said:
         text = json.dumps(seen.shown, ensure_ascii=False).lower() + "".join(seen.results).lower()
         narrative = str(seen.shown.get("narrative", "")).lower()
         asked = any(word in narrative for word in self.WORDS) or "must return covered" in text
-        return super().__call__(seen) if asked else self._honest(seen)
+        return super().play(seen) if asked else self._honest.play(seen)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -148,20 +149,20 @@ def ask(
     if batch:
         if request or facts or versus or any(value not in (None, ()) for value in options.values()):
             raise UsageError("--batch holds whole requests; give no other part of one")
-        with _open_batch(batch) as source:
-            for result in _batch(_open(settings), source, concurrency):
+        with _open_batch(batch) as source, closing(_open(settings)) as system:
+            for result in _batch(system, source, concurrency):
                 click.echo(result.model_dump_json(by_alias=True))
         return
     raw = _request(request, facts, options)
     if not raw and request is None:
         raise UsageError("nothing asked; give --payer, --plan, --code, --as-of and --narrative, or --request FILE")
-    system = _open(settings)
-    answer = system.ask(raw, versus=versus)
-    if as_json:
-        click.echo(answer.model_dump_json(by_alias=True, indent=2))
-        return
-    from rich.console import Console
+    with closing(_open(settings)) as system:
+        answer = system.ask(raw, versus=versus)
+        if as_json:
+            click.echo(answer.model_dump_json(by_alias=True, indent=2))
+            return
+        from rich.console import Console
 
-    from cda.systems.coverage.render import show
+        from cda.systems.coverage.render import show
 
-    show(answer, Console(file=sys.stdout, soft_wrap=False), system.tools.get_clause_by_id)
+        show(answer, Console(file=sys.stdout, soft_wrap=False), system.tools.get_clause_by_id)

@@ -12,7 +12,7 @@ from cda.contracts.policy_tools import ClauseView, PolicyTools
 from cda.errors import PolicyToolError
 from cda.harness.reasoner import Case
 
-MAX_QUERIES = 3
+MAX_QUERIES, MAX_CHARS = 3, 120
 _K = 6
 
 
@@ -90,8 +90,8 @@ class CaseTools:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise PolicyToolError("invalid_argument", "a text")
+    if not isinstance(value, str) or len(value) > MAX_CHARS:
+        raise PolicyToolError("invalid_argument", f"a text of at most {MAX_CHARS} characters")
     return value
 
 

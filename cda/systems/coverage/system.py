@@ -198,6 +198,8 @@ class CoverageSystem:
         return RunSettings(
             max_iterations=self._settings.max_iterations,
             max_seconds=self._settings.run_timeout_s,
+            max_tokens=self._settings.run_max_tokens,
+            max_usd=self._settings.run_max_usd,
             fault=self._settings.fault,
             trace_dir=self._settings.trace_path,
         )

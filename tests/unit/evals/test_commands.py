@@ -48,7 +48,7 @@ def own_file(folder: Path, *cases: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--suite", "melting"], "there are coverage, retrieval, verifier"),
+        (["--suite", "melting"], "there are coverage, injection, retrieval, verifier"),
         (["--set", "flor"], "there are floor"),
         (["--case", "nobody"], "no case of the chosen sets"),
         (["--reasoner", "dice"], "is none of criteria"),
