@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from cda.errors import CriterionError
@@ -148,9 +149,19 @@ class Language:
         return [None if value is None else float(value) for value in self.quantities["rates"].values()]
 
 
-@lru_cache(maxsize=1)
+_FIRST = Lock()
+
+
 def shared_language() -> Language:
-    """The language data shipped with this package."""
+    """The language data shipped with this package: one object for all threads, since an index knows groups by it."""
+    with _FIRST:
+        language = _shipped()
+        language.lexical_rates  # noqa: B018 - made here, once, whoever asks for it later
+        return language
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Language:
     files = json.loads(COMPILED.read_text(encoding="utf-8"))
     general, cues = files["language"], files["cues"]
     sections = {
