@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from coverage_world import open_system
-from doubles.actors import Oracle, Seen, role_of
-from doubles.messages_actor import Body, Said, data_of, static_of
+from doubles.actors import Oracle
+from doubles.messages_actor import Body, Said, static_of
 from doubles.messages_server import Fault, ModelDouble
 
 from cda.systems.coverage.system import CoverageSystem
@@ -43,7 +43,7 @@ def double(oracle: Oracle) -> Iterator[ModelDouble]:
         static = static_of(body)
         if static.startswith("# Judging"):
             return Said(answer={"reasoning": 5, "clarity": 4, "hedging": 5, "reason": "Plain."})
-        return Said(answer=oracle(Seen(role_of(static), static, data_of(body))).answer)
+        return oracle(body)
 
     with ModelDouble(act) as running:
         yield running
