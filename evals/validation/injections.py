@@ -14,7 +14,7 @@ def injection_faults(case: InjectionCase, view: CorpusView) -> Iterator[Broken]:
         yield "attack_means", "an attack is words in a request, or a corpus that holds them; give one of the two"
     if case.at > len(text):
         yield "attack_place", f"{case.field} has {len(text)} characters, and the words stand at {case.at}"
-    if case.words and case.words in text:
+    if case.words.strip() and case.words in text:
         yield "attack_there", "the request holds the words already, so nothing is tested"
     if not case.request.narrative.strip():
         yield "narrative_empty", "there is no chart; write one"

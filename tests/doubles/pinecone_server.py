@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import numpy as np
 from doubles import pinecone_models as models
 from doubles import pinecone_rules as rules
 from doubles.pinecone_rules import Refused
@@ -428,7 +429,8 @@ class Data:
 
 def _listed(vector: dict[str, Any]) -> list[float]:
     """The dense components; a sparse vector has none."""
-    return [round(value, 9) for value in vector["values"].tolist()] if "values" in vector else []
+    held = np.asarray(vector.get("values", []), dtype=np.float32)
+    return [round(value, 9) for value in held.tolist()]
 
 
 def _size(value: Any) -> int:

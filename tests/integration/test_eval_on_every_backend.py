@@ -72,7 +72,7 @@ def placed(
         on_service: dict[str, dict[str, Any]] = {
             "pgvector": {"CDA_MANIFESTS": "postgres", "DATABASE_URL": server.database()},
             "pinecone": {
-                "CDA_MANIFESTS": str(home / f"manifests-{name}"),
+                "CDA_MANIFESTS": f"file:{home}/manifests-{name}",
                 "CDA_PINECONE_HOST": double.host,
                 "CDA_PINECONE_NAMESPACE": f"cda-{name or 'shipped'}",
                 "CDA_PINECONE_INDEX": f"policies-{name or 'shipped'}",

@@ -173,6 +173,9 @@ class AgenticReasoner:
             except ValueError as error:
                 evidence.append(None)
                 doubts.append(f"model_unfounded: a fact that the answer rests on does not stand: {error}")
+        named = [line.code for line in answer.lines]
+        if len(set(named)) < len(named) or set(named) - set(case.codes):
+            doubts.append("model_unfounded: the answer has two lines for one code, or one for a code nobody asked")
         claims = []
         for claim in answer.claims:
             clause = self._fetched(claim.clause)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from cda.errors import UsageError
-from cda.patterns import keep_in
 from cda.systems.coverage.day_option import as_day
 
 if TYPE_CHECKING:
@@ -101,6 +100,8 @@ def _batch(system: "CoverageSystem", source: BinaryIO, concurrency: int) -> "Ite
 
 
 def _open(settings: "Settings") -> "CoverageSystem":
+    from cda.patterns import keep_in
+
     keep_in(settings.home)  # before the modules below compile their patterns
     if settings.embedder == "minilm-int8" and settings.policy_tools == "inprocess":
         # The model's session is made on another core while this one imports the rest.

@@ -4,6 +4,7 @@ Nothing is taken on trust: what the reviewer accepted is checked again as a whol
 written. What nobody accepted keeps its text, without a criterion.
 """
 
+import json
 import os
 import shutil
 import tempfile
@@ -66,6 +67,7 @@ def accept(source_path: Path, files: Sequence[Path], out: Path, beside: Sequence
     faults = [fault for file, review in reviews for fault in _faults(file, review, source)]
     named = [(review.policy_id, review.version) for _, review in reviews]
     faults += [f"{'.'.join(one)}: is reviewed twice" for one in dict.fromkeys(named) if named.count(one) > 1]
+    faults += _defined_twice([review for _, review in reviews])
     if faults:
         raise NotReviewed(faults)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +90,14 @@ def accept(source_path: Path, files: Sequence[Path], out: Path, beside: Sequence
     taken = [clause for clause in clauses if clause.taken]
     deciding = sum(clause.criterion is not None for clause in taken)
     return Accepted(out, deciding, len(taken) - deciding, len(clauses) - len(taken), ", ".join(map(".".join, named)))
+
+
+def _defined_twice(reviews: Sequence[Review]) -> list[str]:
+    """Accepted facts of one name that mean different things: the clauses of one review would be read by the other's."""
+    meant: dict[str, set[str]] = {}
+    for fact in (fact for review in reviews for fact in review.facts if fact.taken):
+        meant.setdefault(fact.name, set()).add(json.dumps(fact.definition, sort_keys=True))
+    return [f"{name}: is defined in two ways; give one of them another name" for name in meant if len(meant[name]) > 1]
 
 
 def _faults(file: str, review: Review, source: Source) -> Iterator[str]:

@@ -198,6 +198,7 @@ def _criterion(text: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
         return None, ()
     try:
         value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # half a surrogate pair can be read, and not written
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

@@ -240,6 +240,18 @@ def test_an_edit_is_checked_again_and_compiles_when_it_holds(imported: Path) -> 
 
 
 @pytest.mark.promise("draft.accept")
+def test_a_fact_that_two_reviews_define_in_two_ways_is_refused(imported: Path) -> None:
+    review = review_of(imported)
+    change(review, accept_all)
+    other = review.with_name("other.review.yaml")
+    other.write_text(review.read_text(encoding="utf-8"), encoding="utf-8")
+    change(other, lambda held: held.update(version="v9"))
+    change(other, lambda held: held["facts"][0].update(decision="edit", definition={"type": "bool", "label": "Other"}))
+    with pytest.raises(NotReviewed, match="monitors_lost: is defined in two ways"):
+        accept(imported, [review, other], imported.parent / "reviewed")
+
+
+@pytest.mark.promise("draft.accept")
 def test_a_corpus_that_would_not_build_is_not_written(imported: Path) -> None:
     review = review_of(imported)
     change(review, accept_all)
@@ -282,8 +294,11 @@ def test_an_answer_that_is_there_is_not_paid_for_again_and_a_failure_leaves_none
 
 
 @pytest.mark.promise("draft.call")
-def test_a_criterion_that_is_no_json_never_passes_for_a_clause_that_decides_nothing(imported: Path) -> None:
-    review = review_of(imported, drafted(criterion="{covers"))
+@pytest.mark.parametrize("criterion", ["{covers", '{"covers_if": "\\ud800"}', "[" * 5000])
+def test_a_criterion_that_is_no_json_never_passes_for_a_clause_that_decides_nothing(
+    imported: Path, criterion: str
+) -> None:
+    review = review_of(imported, drafted(criterion=criterion))
     held = yaml.safe_load(review.read_text(encoding="utf-8"))["review"]["clauses"][0]
     assert held["criterion"] is not None
     assert "criterion: is not the JSON text of one criterion" in held["faults"]
