@@ -44,9 +44,11 @@ def connected(address: str) -> socket.socket:
 
 
 def ended(connection: socket.socket) -> bool:
-    """True when the other side has closed it."""
+    """True when the other side has closed it, whatever it still said before."""
     try:
-        return connection.recv(4096) == b""
+        while connection.recv(4096):
+            pass
+        return True
     except ConnectionError:
         return True
     except TimeoutError:

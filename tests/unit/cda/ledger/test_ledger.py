@@ -347,7 +347,7 @@ def test_a_line_is_read_as_it_was_written() -> None:
 def test_two_writers_in_turn_follow_each_other_over_segments_and_checkpoints(tmp_path: Path) -> None:
     place = Place(tmp_path)
     first, second = place.open(every=7, segment_bytes=1500), place.open(every=7, segment_bytes=1500)
-    for number in range(15):
+    for number in range(60):
         (first if number % 5 < 3 else second).append(entry(number))
     second.close()
 
